@@ -1,0 +1,1 @@
+"""Exact expected values, as JSON data."""

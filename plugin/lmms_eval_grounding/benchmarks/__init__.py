@@ -1,0 +1,1 @@
+"""The benchmarks as lmms-eval tasks: what the YAML files point to."""

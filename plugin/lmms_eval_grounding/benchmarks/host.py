@@ -1,0 +1,85 @@
+"""What every benchmark has to do for the host: images, replies, safe reading, metric entries."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from PIL import Image
+
+from ..contract import check, finite
+from ..metrics.samples import Record, status_rate
+from ..parsing.parsed import STATUSES, ParsedBoxes
+
+Aggregation = Callable[[Sequence[Record]], float]
+
+_logger = logging.getLogger(__name__)
+
+
+def doc_image(value: Any) -> Image.Image:
+    """Return an image column's value as an RGB image.
+
+    The value is a PIL image or ``{"bytes": .., "path": ..}``, which a parquet file without Hugging
+    Face metadata gives.
+    """
+    if isinstance(value, Mapping):
+        value = Image.open(io.BytesIO(value["bytes"]) if value.get("bytes") else value["path"])
+    image: Image.Image = value.convert("RGB")
+    return image
+
+
+def first_reply(results: Sequence[Any]) -> str | None:
+    """Return the first reply of a sample; None if there is none, or if it is no text."""
+    reply = results[0] if results else None
+    if isinstance(reply, (list, tuple)):
+        reply = reply[0] if reply else None
+    return reply if isinstance(reply, str) else None
+
+
+def read_safely(parse: Callable[..., ParsedBoxes], reply: str | None, *args: Any) -> ParsedBoxes:
+    """Return what a parser makes of a reply, checked against spec/records/parsed_boxes.json.
+
+    One exception while scoring would end the host's run and lose every result, so a defect of ours
+    is logged and the sample counts as ``unparseable``, with the reason ``internal_error``.
+    """
+    try:
+        parsed = parse(reply, *args)
+        check(asdict(parsed), "records/parsed_boxes.json")
+    except Exception:
+        _logger.exception("a reply could not be read, please report this with the reply")
+        return ParsedBoxes("unparseable", reason="internal_error")
+    return parsed
+
+
+def status_rates() -> dict[str, Aggregation]:
+    """Return the rate of each status by its reported name, ``parse_ok`` and so on."""
+    return {f"parse_{status}": partial(status_rate, status=status) for status in STATUSES}
+
+
+def host_metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
+    """Return the ``metric_list`` of a task: reported name, aggregation, direction."""
+    falls = {f"parse_{status}" for status in STATUSES} - {"parse_ok"}
+    return [
+        {"metric": name, "aggregation": _Reported(function), "higher_is_better": name not in falls}
+        for name, function in metrics.items()
+    ]
+
+
+class _Reported:
+    """An aggregation whose undefined value is None: results files are strict JSON."""
+
+    def __init__(self, function: Aggregation) -> None:
+        self._function = function
+
+    def __call__(self, items: Sequence[Record]) -> float | None:
+        return finite(self._function(items))
+
+    def __repr__(self) -> str:
+        function = getattr(self._function, "func", self._function)
+        options = getattr(self._function, "keywords", {})
+        named = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        return f"{function.__module__}.{function.__qualname__}({named})"

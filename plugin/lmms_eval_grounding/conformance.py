@@ -1,0 +1,54 @@
+"""Running golden cases against an implementation: here, the package's own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from .corpus import Case, agrees, meaning, reply_text
+from .parsing.boxes import parse_boxes
+from .parsing.profile import load_profile
+
+
+def passes(case: Case, answer: Callable[[Case], Any]) -> bool:
+    """Return whether an implementation's answer to a case is the expected value."""
+    return agrees(answer(case), case.expected, meaning(case.spec)["tolerance"])
+
+
+def own_answer(case: Case) -> Any:
+    """Return what this package makes of a case's input, in the form of its expected value.
+
+    A `ValueError` becomes ``{"error": "ValueError"}``, which is what a case expects of bad input.
+    """
+    kind = case.spec.partition("/")[0]
+    try:
+        return _ANSWERS[kind](case)
+    except ValueError:
+        return {"error": "ValueError"}
+
+
+def _metric(case: Case) -> Any:
+    _, benchmark, name = case.spec.split("/")
+    module = importlib.import_module(f"lmms_eval_grounding.metrics.{benchmark}")
+    return getattr(module, name)(**case.input)
+
+
+def _parser(case: Case) -> Any:
+    profile = load_profile(case.input["profile"])
+    reply = reply_text(case.input["reply"])
+    parsed = asdict(parse_boxes(reply, profile, case.input["width"], case.input["height"]))
+    return {key: parsed[key] for key in case.expected}
+
+
+def _task(case: Case) -> Any:
+    benchmark = importlib.import_module(f"lmms_eval_grounding.benchmarks.{case.spec[6:]}")
+    return benchmark.evaluate(**case.input)
+
+
+_ANSWERS: dict[str, Callable[[Case], Any]] = {
+    "metrics": _metric,
+    "parsers": _parser,
+    "tasks": _task,
+}

@@ -1,0 +1,53 @@
+"""The contract between parsing, metrics and logs: what passes is checked against spec/.
+
+The schemas of spec/records/ are compiled once. A record that breaks its schema is a defect of this
+package, never of a reply; callers turn it into a sample that scores 0 and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+BASE = "https://lmms-eval-grounding.invalid/spec/"
+
+
+class ContractError(ValueError):
+    """A record that does not meet its schema; the message names the field and the rule."""
+
+
+def check(record: Mapping[str, Any], schema: str) -> None:
+    """Raise `ContractError` unless a record meets a schema, e.g. ``records/rsvg.json``.
+
+    Beside the schema, every number must be finite: a log line must be strict JSON.
+    """
+    try:
+        plain = json.loads(json.dumps(record, allow_nan=False))
+    except (TypeError, ValueError) as fault:
+        raise ContractError(f"{schema}: a number is not finite, or a value is no JSON") from fault
+    error = next(validator(schema).iter_errors(plain), None)
+    if error is not None:
+        raise ContractError(f"{schema}: {error.json_path}: {error.message[:200]}")
+
+
+@cache
+def validator(schema: str) -> Draft202012Validator:
+    """Return the compiled validator of a schema in spec/, by its path there."""
+    return Draft202012Validator({"$ref": BASE + schema}, registry=Registry(retrieve=_from_spec))
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None for NaN and infinity, which strict JSON cannot hold."""
+    return value if math.isfinite(value) else None
+
+
+def _from_spec(uri: str) -> Resource[Any]:
+    path = files("lmms_eval_grounding.spec").joinpath(uri.removeprefix(BASE))
+    return Resource.from_contents(json.loads(path.read_text("utf-8")))

@@ -1,0 +1,1 @@
+"""Metrics: per-sample records in, corpus numbers out; no text, no host."""

@@ -1,0 +1,138 @@
+"""The final answer: which part of a reply is read, and which replies hold none.
+
+The rules apply in order, the first that fits decides, and none looks at numbers:
+
+1. nothing, or only blanks: no answer; a text that begins with a failure tag of the host: none;
+2. a reply that is JSON as a whole (a fence around it allowed) is the answer as it stands;
+3. closed reasoning blocks go; after a lone closing tag only the rest counts; a block that is
+   never closed means that the reply was cut while reasoning;
+4. the last ``<answer>`` or ``<|begin_of_box|>`` block, if there is one;
+5. the last fenced block, if there is one.
+
+Every step is linear in the length of the reply.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from . import tolerant_json
+
+MAX_LENGTH = 4_000_000  # characters; a longer reply is refused, so that memory stays bounded
+
+
+class Answer(NamedTuple):
+    """The part of a reply that counts.
+
+    ``failure`` names why there is none (then ``text`` is empty); ``truncated`` says that the block
+    was never closed.
+    """
+
+    text: str
+    failure: str | None = None
+    truncated: bool = False
+
+
+def final_answer(reply: str | None) -> Answer:
+    """Return the final answer of a reply, or why there is none.
+
+    ``failure`` is one of ``empty_response``, ``request_failed``, ``too_long`` and
+    ``truncated_reasoning``.
+    """
+    text = _without_end_tokens((reply or "").strip())
+    if not text:
+        return Answer("", failure="empty_response")
+    if text.startswith(_FAILURE_TAGS):
+        return Answer("", failure="request_failed")
+    if len(text) > MAX_LENGTH:
+        return Answer("", failure="too_long")
+    unfenced = _without_outer_fence(text)
+    if tolerant_json.is_json(unfenced):
+        return Answer(unfenced)
+    reasoned = _after_reasoning(text)
+    if reasoned is None:
+        return Answer("", failure="truncated_reasoning")
+    block, cut = _last_block(reasoned)
+    fenced = _last_fence(block)
+    answer = (block if fenced is None else fenced).strip()
+    return Answer(answer, None if answer else "empty_response", truncated=cut)
+
+
+_FAILURE_TAGS = ("[LMMS_EVAL_", "[SAFETY_BLOCKED", "Error:")
+_REASONING = re.compile(
+    r"<(?P<close>/?)(?:think|thinking|reasoning|analysis)>|◁(?P<kimi>/?)think▷", re.IGNORECASE
+)
+_BLOCKS = (
+    (re.compile(r"<answer>", re.IGNORECASE), re.compile(r"</answer>", re.IGNORECASE)),
+    (re.compile(r"<\|begin_of_box\|>"), re.compile(r"<\|end_of_box\|>")),
+)
+_END_TOKENS = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<｜end▁of▁sentence｜>",
+    "</s>",
+    "<eos>",
+    "<pad>",
+)
+_FENCE = re.compile(r"```[A-Za-z0-9_]*")
+_NOT_BLANK = re.compile(r"\S")
+
+
+def _without_end_tokens(text: str) -> str:
+    end = len(text)
+    while token := next((token for token in _END_TOKENS if text.endswith(token, 0, end)), None):
+        end -= len(token)
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
+
+
+def _after_reasoning(text: str) -> str | None:
+    """Return the text without its reasoning, or None if that was never closed."""
+    kept: list[str] = []
+    position, depth = 0, 0
+    for tag in _REASONING.finditer(text):
+        closing = bool(tag["close"] or tag["kimi"])
+        if depth == 0:
+            kept = [] if closing else [*kept, text[position : tag.start()]]
+        depth = 0 if closing else 1
+        position = tag.end()
+    return None if depth else "".join([*kept, text[position:]])
+
+
+def _last_block(text: str) -> tuple[str, bool]:
+    """Return the content of the last answer block, or the text if there is none."""
+    openers = [(match, close) for open_, close in _BLOCKS for match in open_.finditer(text)]
+    if not openers:
+        return text, False
+    opener, close = max(openers, key=lambda pair: pair[0].end())
+    end = close.search(text, opener.end())
+    return text[opener.end() : end.start() if end else None], end is None
+
+
+def _without_outer_fence(text: str) -> str:
+    opener = _FENCE.match(text)
+    if opener and text.endswith("```") and opener.end() <= len(text) - 3:
+        return text[opener.end() : -3].strip()
+    return text
+
+
+def _last_fence(text: str) -> str | None:
+    """Return the content of the last fenced block, closed or not, or None if there is none.
+
+    A fence that opens on JSON closes after it: fence marks inside its strings do not count.
+    """
+    content = None
+    opener = _FENCE.search(text)
+    while opener:
+        body = _NOT_BLANK.search(text, opener.end())
+        json_opens = body is not None and body.group() in "{["
+        end = (
+            tolerant_json.end_of_value(text, body.start()) if body and json_opens else opener.end()
+        )
+        closer = text.find("```", end)
+        content = text[opener.end() : closer if closer >= 0 else None]
+        opener = _FENCE.search(text, closer + 3) if closer >= 0 else None
+    return content

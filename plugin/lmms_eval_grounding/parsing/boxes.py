@@ -1,0 +1,99 @@
+"""2D boxes: from a reply to pixels of the image."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..geometry.boxes import Box, area, bounds_of_rotated, clip
+from .answer import final_answer
+from .none_answers import says_none
+from .parsed import ParsedBoxes
+from .profile import BoxConvention, Profile
+from .syntaxes import SYNTAXES, Reading, Row, bracket_lists, points
+
+
+def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) -> ParsedBoxes:
+    """Return the boxes of a reply in pixels of an image of ``width`` x ``height``.
+
+    Never raises, whatever the reply holds; takes time linear in its length. The rules stand in
+    spec/parsers/. Nothing but the reply, the declared profile and the image size is looked at.
+    """
+    answer = final_answer(reply)
+    if answer.failure:
+        return ParsedBoxes("unparseable", reason=answer.failure)
+    reading, syntax = _read(answer.text, profile.box)
+    flags = set(reading.flags) | ({"truncated"} if answer.truncated else set())
+    placed = [_place(row, profile.box, width, height) for row in reading.rows]
+    boxes = tuple(p.box for p in placed if p.box)
+    if boxes:
+        flags.update(flag for p in placed if p.box for flag in p.flags)
+        flags |= {"multiple"} if len(boxes) > 1 else set()
+        flags |= {"partial"} if len(boxes) < len(placed) else set()
+        return ParsedBoxes("ok", boxes, tuple(sorted(flags)), None, syntax)
+    noticed = tuple(sorted(flags))
+    if placed:
+        return ParsedBoxes("malformed", (), noticed, placed[0].fault, syntax)
+    if "truncated" in flags:
+        return ParsedBoxes("unparseable", (), noticed, "truncated")
+    if reading.says_none or says_none(answer.text, profile.none):
+        return ParsedBoxes("no_target", (), noticed)
+    return ParsedBoxes("unparseable", (), noticed, "no_box")
+
+
+class _Placed(NamedTuple):
+    """A row of numbers placed in the image: a box, or the fault that keeps it from being one."""
+
+    box: Box | None
+    flags: tuple[str, ...] = ()
+    fault: str | None = None
+
+
+def _read(text: str, convention: BoxConvention) -> tuple[Reading, str | None]:
+    """Return the reading of the first syntax that finds a sound row, else any row, else none."""
+    faulty: tuple[Reading, str | None] | None = None
+    silent = Reading([])
+    for name in convention.syntaxes:
+        reading = SYNTAXES[name](text, convention)
+        if any(row.fault is None for row in reading.rows):
+            return reading, name
+        if reading.rows:
+            faulty = faulty or (reading, name)
+        elif reading.flags or reading.says_none:
+            silent = reading
+    if convention.bare:
+        sound = [row for row in bracket_lists(text, convention).rows if row.fault is None]
+        if sound:
+            return Reading(sound[-1:], silent.flags), "bare"
+    if faulty is None:
+        only_points = points(text, convention)
+        faulty = (only_points, points.__name__) if only_points.rows else None
+    return faulty or (silent, None)
+
+
+def _place(row: Row, convention: BoxConvention, width: int, height: int) -> _Placed:
+    """Convert a row to a box in pixels: order, space, rotation, sorted corners, clipped."""
+    if row.fault:
+        return _Placed(None, fault=row.fault)
+    order, space = convention.order, convention.space
+    x_axis, y_axis = space.axes(width, height)
+    corners = order.corners(row.numbers)
+    axes = (x_axis, y_axis, x_axis, y_axis)
+    if not all(space.contains(n, axis) for n, axis in zip(corners, axes, strict=True)):
+        return _Placed(None, fault="out_of_space")
+    flags = []
+    x1, y1, x2, y2 = (axis.pixel(n) for n, axis in zip(corners, axes, strict=True))
+    box = min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+    if box != (x1, y1, x2, y2):
+        if order.has_size:
+            return _Placed(None, fault="zero_area")
+        flags.append("reordered")
+    if len(row.numbers) > 4:
+        box = bounds_of_rotated(box, row.numbers[4])
+    inside = clip(box, width, height)
+    if area(inside) == 0:
+        return _Placed(None, fault="zero_area")
+    if inside != box:
+        flags.append("clipped")
+    if min(x_axis.extent, y_axis.extent) >= 100 and all(abs(n) <= 1 for n in corners):
+        flags.append("scale_mismatch")
+    return _Placed(inside, tuple(flags))

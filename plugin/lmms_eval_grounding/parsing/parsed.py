@@ -1,0 +1,36 @@
+"""The result of reading a reply: a status, what was given, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "no_target", "malformed", "unparseable"]
+STATUSES: tuple[Status, ...] = ("ok", "no_target", "malformed", "unparseable")
+
+
+@dataclass(frozen=True)
+class ParsedBoxes:
+    """What a reply says, in pixels of the image.
+
+    Attributes
+    ----------
+    status
+        ``ok``: at least one valid box. ``no_target``: an explicit "nothing there".
+        ``malformed``: something was given, none of it valid. ``unparseable``: nothing usable.
+    boxes
+        The valid boxes in the order of the answer, ``(x1, y1, x2, y2)``, clipped to the image, each
+        with positive area. Empty unless the status is ``ok``.
+    flags
+        Sorted names of what was noticed or repaired; see spec/types.json.
+    reason
+        Why the status is ``malformed`` or ``unparseable``, else None.
+    syntax
+        The syntax that was recognised, or None.
+    """
+
+    status: Status
+    boxes: tuple[tuple[float, float, float, float], ...] = ()
+    flags: tuple[str, ...] = ()
+    reason: str | None = None
+    syntax: str | None = None

@@ -1,0 +1,255 @@
+"""JSON as models write it: one pass, linear in the text, never an exception.
+
+Strict JSON is read by the standard library. What that refuses is read again by a tolerant scanner:
+single or smart quotes, full-width punctuation, trailing commas, Python's ``None`` and tuples,
+unquoted words, closers that do not match, and text that stops in the middle.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+MAX_DEPTH = 64  # containers nested deeper are skipped, so that memory stays bounded
+
+
+class Pairs(list[tuple[Any, Any]]):
+    """A JSON object as its (key, value) pairs in order; a repeated key keeps every value."""
+
+
+class Word(str):
+    """An unquoted word, such as the ``<left>`` of an echoed placeholder."""
+
+
+class _Broken:
+    """A value that was damaged or cut; it stands where a value was given but is not usable."""
+
+    def __repr__(self) -> str:
+        return "BROKEN"
+
+
+BROKEN = _Broken()
+
+
+class Value(NamedTuple):
+    """One JSON value found in a text.
+
+    ``data`` is made of `Pairs`, ``list``, ``str``, `Word`, ``int``, ``float`` (also NaN and
+    infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read.
+    """
+
+    data: Any
+    start: int
+    end: int
+    repaired: bool
+    truncated: bool
+
+
+def values(text: str, start: int = 0) -> Iterator[Value]:
+    """Yield the JSON objects and lists of a text in order, whatever stands around them."""
+    strict = True
+    opener = _OPENER.search(text, start)
+    while opener:
+        value = _strict(text, opener.start()) if strict else None
+        # One refusal is enough: each costs the library a count of all lines before it.
+        strict = value is not None
+        value = value or _Scanner(text, opener.start()).read()
+        yield value
+        opener = _OPENER.search(text, value.end)
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is one strict JSON object or list and nothing else."""
+    value = _strict(text, 0) if text[:1] in ("{", "[") else None
+    return value is not None and value.end == len(text)
+
+
+def end_of_value(text: str, start: int) -> int:
+    """Return where the object or list that opens at ``start`` ends."""
+    return _Scanner(text, start).read().end
+
+
+def number(token: str) -> int | float | None:
+    """Return the number a token writes ("12", "0.5", "12%", "1e2", "nan"), or None if it is none.
+
+    Leading zeros are refused, as in JSON; a number too large for a float is infinite.
+    """
+    token = token if token.isascii() else unicodedata.normalize("NFKC", token)
+    if _NUMBER.fullmatch(token):
+        digits = token.rstrip("%")
+        whole = len(digits) <= 15 and digits.lstrip("-").isdecimal()
+        return int(digits) if whole else float(digits)
+    return _CONSTANTS.get(token.lower())
+
+
+_OPENER = re.compile(r"[\[{［｛]")
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,9})?%?", re.ASCII)
+_CONSTANTS = {
+    "nan": math.nan,
+    "-nan": math.nan,
+    "inf": math.inf,
+    "infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+}
+_LITERALS = {"true": True, "false": False, "null": None, "none": None}
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=Pairs,
+    parse_int=number,
+    parse_float=float,
+    parse_constant=lambda name: _CONSTANTS[name.lower()],
+    strict=False,
+)
+
+
+def _strict(text: str, start: int) -> Value | None:
+    try:
+        data, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return Value(data, start, end, repaired=False, truncated=False)
+
+
+# A string runs to its closing quote or, if there is none, to the end of the text.
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<open>[\[{(［｛（])
+    |(?P<close>[\]})］｝）])
+    |(?P<colon>[:：])
+    |(?P<comma>[,;，；、])
+    |(?P<string>"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|“[^”]*”?|‘[^’]*’?)
+    |(?P<word>[^\s\[\]{}()［］｛｝（）:：,;，；、"“”‘’]+)
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_CLOSES = {"]": "[", "］": "[", ")": "[", "）": "[", "}": "{", "｝": "{"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+_ABSENT = object()
+
+
+@dataclass
+class _Frame:
+    kind: str
+    items: list[Any] = field(default_factory=list)
+    key: Any = _ABSENT
+    value: Any = _ABSENT
+
+    def put(self, value: Any) -> None:
+        """Take a value; a second one before the next comma is a slip of quoting, and is dropped."""
+        if self.value is _ABSENT:
+            self.value = value
+        elif isinstance(value, (list, _Broken)):
+            self.end_item()
+            self.value = value
+
+    def colon(self) -> None:
+        if self.kind == "{" and self.key is _ABSENT:
+            self.key, self.value = self.value, _ABSENT
+
+    def end_item(self) -> None:
+        if self.kind == "{":
+            if self.value is not _ABSENT and (
+                self.key is not _ABSENT or isinstance(self.value, list)
+            ):
+                self.items.append((None if self.key is _ABSENT else self.key, self.value))
+            self.key = _ABSENT
+        elif self.value is not _ABSENT:
+            self.items.append(self.value)
+        self.value = _ABSENT
+
+    def closed(self) -> Any:
+        self.end_item()
+        return Pairs(self.items) if self.kind == "{" else self.items
+
+    def damaged(self) -> Any:
+        """Return what is left when the closer is missing: whole items, but no row of numbers."""
+        if isinstance(self.value, (list, _Broken)) or self.kind == "{":
+            self.end_item()
+        if self.kind == "{":
+            return Pairs(self.items)
+        whole = [item for item in self.items if isinstance(item, (list, _Broken))]
+        return whole if len(whole) == len(self.items) and whole else BROKEN
+
+
+class _Scanner:
+    def __init__(self, text: str, start: int) -> None:
+        self.text, self.start = text, start
+        self.stack: list[_Frame] = []
+        self.skipped_depth = 0
+
+    def read(self) -> Value:
+        position = self.start
+        while position < len(self.text):
+            token = _TOKEN.match(self.text, position)
+            assert token is not None
+            position = token.end()
+            kind, text = str(token.lastgroup), token.group()
+            if kind == "string" and not (len(text) > 1 and text[-1] == _QUOTES[text[0]]):
+                break
+            done = self._take(kind, text)
+            if done is not _ABSENT:
+                return Value(done, self.start, position, repaired=True, truncated=False)
+        return Value(self._cut(), self.start, len(self.text), repaired=True, truncated=True)
+
+    def _take(self, kind: str, text: str) -> Any:
+        if kind == "open":
+            if len(self.stack) < MAX_DEPTH:
+                self.stack.append(_Frame("{" if text in "{｛" else "["))
+            else:
+                self.skipped_depth += 1
+        elif kind == "close":
+            if self.skipped_depth:
+                self.skipped_depth -= 1
+            else:
+                return self._close(_CLOSES[text])
+        elif kind == "colon":
+            self.stack[-1].colon()
+        elif kind == "comma":
+            self.stack[-1].end_item()
+        elif kind == "string":
+            self.stack[-1].put(_unescaped(text))
+        elif kind == "word":
+            self.stack[-1].put(_word(text))
+        return _ABSENT
+
+    def _close(self, kind: str) -> Any:
+        if not any(frame.kind == kind for frame in self.stack):
+            return _ABSENT
+        while self.stack[-1].kind != kind:
+            damaged = self.stack.pop().damaged()
+            self.stack[-1].put(damaged)
+        data = self.stack.pop().closed()
+        if not self.stack:
+            return data
+        self.stack[-1].put(data)
+        return _ABSENT
+
+    def _cut(self) -> Any:
+        while True:
+            data = self.stack.pop().damaged()
+            if not self.stack:
+                return data
+            if data is not BROKEN:
+                self.stack[-1].put(data)
+
+
+def _unescaped(quoted: str) -> str:
+    body = quoted[1:-1]
+    if "\\" not in body:
+        return body
+    try:
+        return str(json.loads(f'"{body}"', strict=False))
+    except ValueError:
+        return body
+
+
+def _word(text: str) -> Any:
+    value = number(text)
+    if value is not None:
+        return value
+    return _LITERALS.get(text.lower(), Word(text))

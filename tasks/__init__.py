@@ -1,0 +1,1 @@
+"""Task definitions of the benchmarks: YAML and prompts only."""
