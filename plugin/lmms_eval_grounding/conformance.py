@@ -43,8 +43,12 @@ def _parser(case: Case) -> Any:
 
 
 def _task(case: Case) -> Any:
+    """Return every number that a task reports for some documents and replies."""
     benchmark = importlib.import_module(f"lmms_eval_grounding.benchmarks.{case.spec[6:]}")
-    return benchmark.evaluate(**case.input)
+    profile = load_profile(case.input["profile"])
+    samples = zip(case.input["docs"], case.input["replies"], strict=True)
+    records = [benchmark.score(doc, reply_text(reply), profile)[0] for doc, reply in samples]
+    return {name: benchmark.METRICS[name](records) for name in benchmark.METRICS}
 
 
 _ANSWERS: dict[str, Callable[[Case], Any]] = {

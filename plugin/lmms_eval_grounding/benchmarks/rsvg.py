@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..contract import check
 from ..metrics.rsvg import cumulative_iou, mean_iou, precision_at, sample_record
 from ..parsing.boxes import parse_boxes
+from ..parsing.profile import Profile
+from ..parsing.spaces import Space
+from ..parsing.written import write_box
 from .conventions import declare_profile, declared_profile, prompt_text
 from .host import (
     Aggregation,
@@ -60,14 +64,13 @@ def process_results_strict(doc: Doc, results: Sequence[str | None]) -> dict[str,
     return _scored(doc, results, STRICT_METRICS)
 
 
-def _scored(doc: Doc, results: Sequence[str | None], metrics: Iterable[str]) -> dict[str, Any]:
-    profile = declared_profile(BENCHMARK)
+def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the record of one sample (see metrics.rsvg) and how its reply was read."""
     width, height = int(doc["width"]), int(doc["height"])
-    parsed = read_safely(parse_boxes, first_reply(results), profile, width, height)
+    parsed = read_safely(parse_boxes, reply, profile, width, height)
     pred = parsed.boxes[0] if parsed.boxes else None
     x1, y1, x2, y2 = map(float, doc["bbox"])
-    target = (x1, y1, x2, y2)
-    record = sample_record(str(doc["id"]), parsed.status, pred, target)
+    record = sample_record(str(doc["id"]), parsed.status, pred, (x1, y1, x2, y2))
     check(record, "records/rsvg.json")
     reading = {
         "id": str(doc["id"]),
@@ -79,10 +82,33 @@ def _scored(doc: Doc, results: Sequence[str | None], metrics: Iterable[str]) -> 
         "syntax": parsed.syntax,
         "pred": pred,
         "boxes_given": len(parsed.boxes),
-        "target": target,
+        "target": (x1, y1, x2, y2),
         "width": width,
         "height": height,
     }
+    return record, reading
+
+
+def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
+    """Return the reply of a model that knows the target and writes as the profile does.
+
+    ``error`` makes it wrong: ``shifted`` moves the box sideways by half its width, ``wrong-space``
+    writes it in pixels of the image (in 0-1000 where the profile's space is these pixels).
+    """
+    width, height = int(doc["width"]), int(doc["height"])
+    x1, y1, x2, y2 = map(float, doc["bbox"])
+    if error == "shifted":
+        half = (x2 - x1) / 2 if x2 + (x2 - x1) / 2 <= width else (x1 - x2) / 2
+        x1, x2 = x1 + half, x2 + half
+    if error == "wrong-space":
+        in_pixels = profile.box.space.extent == "image"
+        other = Space((1000.0, 1000.0)) if in_pixels else Space("image")
+        profile = replace(profile, box=replace(profile.box, space=other))
+    return write_box((x1, y1, x2, y2), profile, width, height, str(doc["expression"]))
+
+
+def _scored(doc: Doc, results: Sequence[str | None], metrics: Iterable[str]) -> dict[str, Any]:
+    record, reading = score(doc, first_reply(results), declared_profile(BENCHMARK))
     return {**dict.fromkeys(metrics, record), "grounding": reading}
 
 

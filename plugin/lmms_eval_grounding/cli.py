@@ -1,0 +1,156 @@
+"""The command ``lmms-eval-grounding``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .parsing.profile import load_profile, profile_names
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 1 after a message that says what to do."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except (ValueError, OSError) as fault:
+        print(f"lmms-eval-grounding: {fault}", file=sys.stderr)
+        return 1
+
+
+def _tasks_dir(options: argparse.Namespace) -> None:
+    from .register import tasks_dir
+
+    print(tasks_dir())
+
+
+def _profiles(options: argparse.Namespace) -> None:
+    for name in options.name or profile_names():
+        profile = load_profile(name)
+        print(f"{name:18} {profile.title}\n{'':18} {_one_line(profile.box.example)}")
+
+
+def _parse(options: argparse.Namespace) -> None:
+    from .parsing.boxes import parse_boxes
+
+    try:
+        width, height = (int(side) for side in options.size.lower().split("x"))
+    except ValueError:
+        raise ValueError(f"--size {options.size}: give width x height, as in 800x800") from None
+    reply = sys.stdin.read() if options.reply == "-" else options.reply
+    parsed = parse_boxes(reply, load_profile(options.profile), width, height)
+    print(json.dumps(asdict(parsed)))
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    from .data import rsvg
+    from .data.location import data_root
+
+    folder = options.output or data_root() / options.benchmark
+    if options.source:
+        rsvg.prepare(options.source, folder, options.skip_broken, tuple(options.splits))
+    if options.check or not options.source:
+        problems = rsvg.check(folder)
+        print("\n".join(problems) or f"{folder}: no problem found")
+        return 1 if problems else 0
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> None:
+    counts: dict[str, Counter[str]] = {
+        name: Counter() for name in ("profile", "status", "reason", "flag", "syntax")
+    }
+    with options.samples.open(encoding="utf-8") as lines:
+        readings = [json.loads(line)["grounding"] for line in lines]
+    for reading in readings:
+        for name in ("profile", "status", "reason", "syntax"):
+            counts[name][str(reading[name])] += 1
+        counts["flag"].update(reading["flags"])
+    print(f"{len(readings)} samples")
+    for name, counter in counts.items():
+        for value, count in counter.most_common():
+            print(f"{name:8} {value:24} {count:7} {count / len(readings):8.2%}")
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lmms-eval-grounding",
+        description="Grounding benchmarks for lmms-eval: their data, profiles and replies.",
+        epilog="Evaluate with: lmms-eval --model MODEL --tasks rsvg --output_path results",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, text: str, example: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=f"Example: lmms-eval-grounding {example}",
+        )
+        added.set_defaults(run=run)
+        return added
+
+    command(
+        "tasks-dir",
+        _tasks_dir,
+        "print the folder of the task definitions, for --include_path",
+        'tasks-dir   (lmms-eval --include_path "$(lmms-eval-grounding tasks-dir)" ..)',
+    )
+
+    profiles = command(
+        "profiles",
+        _profiles,
+        "list the profiles: how families of models write boxes, each with an example",
+        "profiles qwen3_vl gemini",
+    )
+    profiles.add_argument("name", nargs="*", help="only these")
+
+    parse = command(
+        "parse",
+        _parse,
+        "show what the parser makes of one reply",
+        "parse --profile qwen3_vl --size 800x600 '{\"bbox_2d\": [10, 20, 300, 400]}'",
+    )
+    parse.add_argument("--profile", default="prompt", help="see the command profiles")
+    parse.add_argument("--size", required=True, metavar="WxH", help="of the image, in pixels")
+    parse.add_argument("reply", help="the reply, or - for standard input")
+
+    prepare = command(
+        "prepare",
+        _prepare,
+        "turn an official release into the data that the tasks read, or check such data",
+        "prepare rsvg --source DIOR_RSVG",
+    )
+    prepare.add_argument("benchmark", choices=["rsvg"])
+    prepare.add_argument("--source", type=Path, metavar="DIR", help="the release as downloaded")
+    prepare.add_argument(
+        "--output", type=Path, metavar="DIR", help="default: $GROUNDING_DATA or the user cache"
+    )
+    prepare.add_argument(
+        "--splits", nargs="+", default=["train", "val", "test"], help="default: all three"
+    )
+    prepare.add_argument(
+        "--skip-broken", action="store_true", help="leave broken samples out and list them"
+    )
+    prepare.add_argument("--check", action="store_true", help="verify the prepared data")
+
+    audit = command(
+        "audit",
+        _audit,
+        "count the statuses, reasons and flags in the samples file of a run (--log_samples)",
+        "audit results/20261129_120000_samples_rsvg.jsonl",
+    )
+    audit.add_argument("samples", type=Path, metavar="SAMPLES.jsonl")
+    return parser

@@ -1,0 +1,1 @@
+"""Geometry of boxes and masks: numbers in, numbers out."""

@@ -1,0 +1,164 @@
+"""Models of our own for lmms-eval: an oracle, and the replay of a finished run.
+
+Both need no weights and no accelerator. They answer the tasks of this package only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from datasets import Dataset, Image, List
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
+from tqdm import tqdm
+
+from .benchmarks.conventions import declared_profile
+from .parsing.profile import load_profile
+
+BENCHMARKS = ("rsvg",)
+
+
+class _Answering(lmms):  # type: ignore[misc]  # the host is not typed
+    """What both models share: requests in order, documents without images, several processes."""
+
+    def __init__(self, **host_arguments: Any) -> None:
+        super().__init__()
+        unknown = set(host_arguments) - {"batch_size", "max_batch_size", "device"}
+        if unknown:
+            raise ValueError(f"{type(self).__name__}: unknown model_args {sorted(unknown)}")
+        self.accelerator = Accelerator()
+        self.device = self.accelerator.device
+        self._rank = self.accelerator.process_index
+        self._world_size = self.accelerator.num_processes
+        self._documents: dict[tuple[str, str], Dataset] = {}
+
+    def generate_until(self, requests: list[Instance]) -> list[str]:
+        """Return one reply per request."""
+        bar = tqdm(requests, desc="Answering", disable=self.rank != 0)
+        return [self._reply(request.args[-2], *self._document(request)) for request in bar]
+
+    def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:
+        """Refuse: the tasks of this package have one round."""
+        raise NotImplementedError(f"{type(self).__name__} answers single-round tasks only")
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        """Refuse: the tasks of this package generate text."""
+        raise NotImplementedError(f"{type(self).__name__} generates text only")
+
+    def _document(self, request: Instance) -> tuple[int, dict[str, Any]]:
+        """Return a request's document id and its document without the images."""
+        *_, doc_id, task, split = request.args
+        if (task, split) not in self._documents:
+            documents = self.task_dict[task][split]
+            pictures = [name for name, kind in documents.features.items() if _is_image(kind)]
+            self._documents[task, split] = documents.remove_columns(pictures)
+        return doc_id, self._documents[task, split][doc_id]
+
+    def _reply(self, task: str, doc_id: int, doc: dict[str, Any]) -> str:
+        raise NotImplementedError
+
+
+class GroundingOracle(_Answering):
+    """A model that knows the target: every metric of a task is then at its best.
+
+    Model arguments: ``profile`` writes in that profile's syntax (default: the one that the replies
+    are read with, so that a different one shows what a wrong convention costs); ``error`` makes
+    every reply wrong in one way: ``empty``, ``prose``, ``truncated``, ``failed-request``,
+    ``wrong-space`` or ``shifted``; ``every=N`` makes only every N-th reply wrong.
+    """
+
+    ERRORS = ("empty", "prose", "truncated", "failed-request", "wrong-space", "shifted")
+
+    def __init__(
+        self, profile: str | None = None, error: str | None = None, every: int = 1, **host: Any
+    ) -> None:
+        super().__init__(**host)
+        if error is not None and error not in self.ERRORS:
+            raise ValueError(f"error={error!r}; choose one of: {', '.join(self.ERRORS)}")
+        self._profile = load_profile(profile) if profile else None
+        self._error, self._every = error, int(every)
+
+    def _reply(self, task: str, doc_id: int, doc: dict[str, Any]) -> str:
+        name = _benchmark_of(task)
+        benchmark = importlib.import_module(f"lmms_eval_grounding.benchmarks.{name}")
+        profile = self._profile or declared_profile(name)
+        error = self._error if doc_id % self._every == 0 else None
+        if error == "empty":
+            return ""
+        if error == "prose":
+            return "I can see the scene clearly, and what you describe is somewhere in the middle."
+        reply: str = benchmark.oracle_reply(doc, profile, error)
+        if error == "failed-request":
+            return f"[LMMS_EVAL_REQUEST_FAILED after 2 retries] Error code: 500 - {reply}"
+        return reply[: len(reply) // 2] if error == "truncated" else reply
+
+
+class GroundingReplay(_Answering):
+    """A model that answers from the samples file of a finished run, so that it can be scored again.
+
+    Model arguments: ``samples`` is a ``*_samples_<task>.jsonl`` file that the host wrote with
+    ``--log_samples``, or a folder that holds such files at any depth (the newest of the task
+    counts). Replies are found by the sample's id, else by its position.
+    ``missing=empty`` answers nothing where the file has no reply; without it that is an error.
+    """
+
+    def __init__(self, samples: str = "", missing: str = "error", **host: Any) -> None:
+        super().__init__(**host)
+        if missing not in ("error", "empty"):
+            raise ValueError(f"missing={missing!r}; choose error or empty")
+        self._samples, self._missing = Path(samples), missing
+        if not samples or not self._samples.exists():
+            raise ValueError(f"samples={samples!r}: give a *_samples_<task>.jsonl file or a folder")
+        self._replies: dict[str, dict[str | int, str]] = {}
+
+    def _reply(self, task: str, doc_id: int, doc: dict[str, Any]) -> str:
+        if task not in self._replies:
+            self._replies[task] = dict(_logged_replies(_samples_file(self._samples, task)))
+        replies = self._replies[task]
+        reply = replies.get(str(doc.get("id")), replies.get(doc_id))
+        if reply is None and self._missing == "error":
+            raise ValueError(
+                f"{self._samples}: no reply to sample {doc.get('id')} of {task} (document {doc_id})"
+                "; run as many samples as that run did (--limit), or pass missing=empty"
+            )
+        return reply or ""
+
+
+def _is_image(kind: Any) -> bool:
+    return isinstance(kind, Image) or (isinstance(kind, List) and isinstance(kind.feature, Image))
+
+
+def _benchmark_of(task: str) -> str:
+    for name in BENCHMARKS:
+        if task == name or task.startswith(f"{name}_"):
+            return name
+    raise ValueError(f"task {task!r} is none of this package's: {', '.join(BENCHMARKS)}")
+
+
+def _samples_file(path: Path, task: str) -> Path:
+    if path.is_file():
+        return path
+    found = sorted(path.rglob(f"*_samples_{task}.jsonl"), key=lambda file: file.name)
+    if not found:
+        raise ValueError(f"{path}: no file *_samples_{task}.jsonl below it")
+    return found[-1]
+
+
+def _logged_replies(file: Path) -> Iterator[tuple[str | int, str]]:
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                sample = json.loads(line)
+                reply = sample.get("resps", sample["filtered_resps"])
+                while isinstance(reply, list):
+                    reply = reply[0]
+                key = sample["grounding"]["id"] if "grounding" in sample else sample["doc_id"]
+            except (ValueError, KeyError, IndexError, TypeError) as fault:
+                message = f"{file}, line {number}: no sample of lmms-eval ({fault})"
+                raise ValueError(message) from None
+            yield key, reply
