@@ -95,8 +95,10 @@ def _after_reasoning(text: str) -> str | None:
     position, depth = 0, 0
     for tag in _REASONING.finditer(text):
         closing = bool(tag["close"] or tag["kimi"])
-        if depth == 0:
-            kept = [] if closing else [*kept, text[position : tag.start()]]
+        if depth == 0 and closing:
+            kept = []
+        elif depth == 0:
+            kept.append(text[position : tag.start()])
         depth = 0 if closing else 1
         position = tag.end()
     return None if depth else "".join([*kept, text[position:]])

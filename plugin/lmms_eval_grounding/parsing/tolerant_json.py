@@ -79,7 +79,9 @@ def number(token: str) -> int | float | None:
 
     Leading zeros are refused, as in JSON; a number too large for a float is infinite.
     """
-    token = token if token.isascii() else unicodedata.normalize("NFKC", token)
+    if not token.isascii():
+        # One character at a time: sorting a long run of combining marks is quadratic.
+        token = "".join(unicodedata.normalize("NFKC", character) for character in token)
     if _NUMBER.fullmatch(token):
         digits = token.rstrip("%")
         whole = len(digits) <= 15 and digits.lstrip("-").isdecimal()
@@ -149,7 +151,10 @@ class _Frame:
 
     def colon(self) -> None:
         if self.kind == "{" and self.key is _ABSENT:
-            self.key, self.value = self.value, _ABSENT
+            if isinstance(self.value, list):
+                self.end_item()  # a list is a value, wherever it stands
+            else:
+                self.key, self.value = self.value, _ABSENT
 
     def end_item(self) -> None:
         if self.kind == "{":
