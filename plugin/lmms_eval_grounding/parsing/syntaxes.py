@@ -195,7 +195,7 @@ def _keyed_rows(data: Any, convention: BoxConvention) -> Iterator[Row]:
             named = dict(value)
             corners = [keys for keys in convention.corner_keys if named.keys() >= set(keys)]
             if corners:
-                yield _json_row([named[key] for key in corners[0]], convention)
+                yield from _rows_of([named[key] for key in corners[0]], convention)
                 continue
             nested = []
             for key, item in value:
