@@ -65,7 +65,9 @@ def test_environment_outranks_the_task_and_the_task_outranks_the_default(
     monkeypatch.setenv("GROUNDING_PROFILE", "qwen2_5_vl:max_pixels=1003520")
     assert declare_profile("rsvg", {"profile": "gemini"}).name == "qwen2_5_vl:max_pixels=1003520"
     doc = {"expression": "a ship"}
-    assert rsvg.doc_to_text(doc) == prompt_text("rsvg", load_profile("qwen2_5_vl"), expression="a ship")
+    assert rsvg.doc_to_text(doc) == prompt_text(
+        "rsvg", load_profile("qwen2_5_vl"), expression="a ship"
+    )
 
 
 if __name__ == "__main__":
