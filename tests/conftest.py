@@ -1,6 +1,7 @@
 """What all tests share: nothing of the user's settings, no network."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,14 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _caches_of_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HF_HOME", "XDG_CACHE_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name)))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Models of our own for lmms-eval: an oracle, and the replay of a finished run.
 
-Both need no weights and no accelerator. They answer the tasks of this package only.
+Both need no weights and no accelerator. They answer the tasks of this package only. A wrong model
+argument is a `Refusal`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
-from .benchmarks.conventions import declared_profile
-from .parsing.profile import load_profile
+from .benchmarks.conventions import declared_profile, named_profile
+from .benchmarks.host import Refusal
 
 BENCHMARKS = ("rsvg",)
 
@@ -30,7 +31,7 @@ class _Answering(lmms):  # type: ignore[misc]  # the host is not typed
         super().__init__()
         unknown = set(host_arguments) - {"batch_size", "max_batch_size", "device"}
         if unknown:
-            raise ValueError(f"{type(self).__name__}: unknown model_args {sorted(unknown)}")
+            raise Refusal(f"model_args: {type(self).__name__} has none named {sorted(unknown)}")
         self.accelerator = Accelerator()
         self.device = self.accelerator.device
         self._rank = self.accelerator.process_index
@@ -69,7 +70,7 @@ class GroundingOracle(_Answering):
     Model arguments: ``profile`` writes in that profile's syntax (default: the one that the replies
     are read with, so that a different one shows what a wrong convention costs); ``error`` makes
     every reply wrong in one way: ``empty``, ``prose``, ``truncated``, ``failed-request``,
-    ``wrong-space`` or ``shifted``; ``every=N`` makes only every N-th reply wrong.
+    ``wrong-space`` or ``shifted``; ``every=N`` makes only every N-th reply wrong, from the first.
     """
 
     ERRORS = ("empty", "prose", "truncated", "failed-request", "wrong-space", "shifted")
@@ -79,9 +80,11 @@ class GroundingOracle(_Answering):
     ) -> None:
         super().__init__(**host)
         if error is not None and error not in self.ERRORS:
-            raise ValueError(f"error={error!r}; choose one of: {', '.join(self.ERRORS)}")
-        self._profile = load_profile(profile) if profile else None
-        self._error, self._every = error, int(every)
+            raise Refusal(f"error={error}: choose one of: {', '.join(self.ERRORS)}")
+        if not isinstance(every, int) or every < 1:
+            raise Refusal(f"every={every}: give a positive integer")
+        self._profile = named_profile(profile, "model_args") if profile else None
+        self._error, self._every = error, every
 
     def _reply(self, task: str, doc_id: int, doc: dict[str, Any]) -> str:
         name = _benchmark_of(task)
@@ -95,7 +98,7 @@ class GroundingOracle(_Answering):
         reply: str = benchmark.oracle_reply(doc, profile, error)
         if error == "failed-request":
             return f"[LMMS_EVAL_REQUEST_FAILED after 2 retries] Error code: 500 - {reply}"
-        return reply[: len(reply) // 2] if error == "truncated" else reply
+        return reply
 
 
 class GroundingReplay(_Answering):
@@ -110,10 +113,12 @@ class GroundingReplay(_Answering):
     def __init__(self, samples: str = "", missing: str = "error", **host: Any) -> None:
         super().__init__(**host)
         if missing not in ("error", "empty"):
-            raise ValueError(f"missing={missing!r}; choose error or empty")
-        self._samples, self._missing = Path(samples), missing
+            raise Refusal(f"missing={missing}: choose error or empty")
+        self._samples, self._missing = Path(samples).expanduser(), missing
         if not samples or not self._samples.exists():
-            raise ValueError(f"samples={samples!r}: give a *_samples_<task>.jsonl file or a folder")
+            raise Refusal(
+                f"samples={samples}: give a *_samples_<task>.jsonl file, or a folder of them"
+            )
         self._replies: dict[str, dict[str | int, str]] = {}
 
     def _reply(self, task: str, doc_id: int, doc: dict[str, Any]) -> str:
@@ -122,7 +127,7 @@ class GroundingReplay(_Answering):
         replies = self._replies[task]
         reply = replies.get(str(doc.get("id")), replies.get(doc_id))
         if reply is None and self._missing == "error":
-            raise ValueError(
+            raise Refusal(
                 f"{self._samples}: no reply to sample {doc.get('id')} of {task} (document {doc_id})"
                 "; run as many samples as that run did (--limit), or pass missing=empty"
             )
@@ -137,7 +142,7 @@ def _benchmark_of(task: str) -> str:
     for name in BENCHMARKS:
         if task == name or task.startswith(f"{name}_"):
             return name
-    raise ValueError(f"task {task!r} is none of this package's: {', '.join(BENCHMARKS)}")
+    raise Refusal(f"task {task}: the oracle answers {', '.join(BENCHMARKS)} and their splits only")
 
 
 def _samples_file(path: Path, task: str) -> Path:
@@ -145,20 +150,23 @@ def _samples_file(path: Path, task: str) -> Path:
         return path
     found = sorted(path.rglob(f"*_samples_{task}.jsonl"), key=lambda file: file.name)
     if not found:
-        raise ValueError(f"{path}: no file *_samples_{task}.jsonl below it")
+        raise Refusal(f"{path}: no file *_samples_{task}.jsonl below it")
     return found[-1]
 
 
 def _logged_replies(file: Path) -> Iterator[tuple[str | int, str]]:
-    with file.open(encoding="utf-8") as lines:
+    """Yield the sample's id, else its position, and the reply, from each line of a samples file."""
+    with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 sample = json.loads(line)
-                reply = sample.get("resps", sample["filtered_resps"])
+                reply = sample["resps"] if "resps" in sample else sample["filtered_resps"]
                 while isinstance(reply, list):
                     reply = reply[0]
+                if not isinstance(reply, str | None):
+                    raise TypeError("the reply is no text")
                 key = sample["grounding"]["id"] if "grounding" in sample else sample["doc_id"]
-            except (ValueError, KeyError, IndexError, TypeError) as fault:
-                message = f"{file}, line {number}: no sample of lmms-eval ({fault})"
-                raise ValueError(message) from None
-            yield key, reply
+            except (ValueError, LookupError, TypeError) as fault:
+                what = f"{type(fault).__name__}: {fault}"
+                raise Refusal(f"{file}, line {number}: no sample of lmms-eval ({what})") from None
+            yield key, reply or ""

@@ -12,9 +12,12 @@ from __future__ import annotations
 import functools
 import importlib.abc
 import importlib.util
+import inspect
 import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 HOST_TASKS = "lmms_eval.tasks"
+MODELS = {"grounding_oracle": "GroundingOracle", "grounding_replay": "GroundingReplay"}
 
 _logger = logging.getLogger(__name__)
 
@@ -33,90 +37,101 @@ def tasks_dir() -> str:
 
 def models() -> list[Any]:
     """Return the manifests of our models, and arrange for our tasks to be indexed."""
-    try:
+    with _or_a_warning("the grounding tasks"):
         _index_our_tasks()
+    with _or_a_warning(f"the models {' and '.join(MODELS)}"):
         from lmms_eval.models.registry_v2 import ModelManifest
 
         return [
-            ModelManifest(
-                model_id=name, simple_class_path=f"lmms_eval_grounding.models.{class_name}"
-            )
-            for name, class_name in (
-                ("grounding_oracle", "GroundingOracle"),
-                ("grounding_replay", "GroundingReplay"),
-            )
+            ModelManifest(name, simple_class_path=f"lmms_eval_grounding.models.{class_name}")
+            for name, class_name in MODELS.items()
         ]
-    except Exception:
-        _logger.exception(
-            "the grounding tasks could not be registered; `lmms-eval --include_path "
-            '"$(lmms-eval-grounding tasks-dir)"` finds them all the same'
-        )
-        return []
+    return []
+
+
+@contextmanager
+def _or_a_warning(what: str) -> Iterator[None]:
+    """Do something of ours; a fault is one warning, and the host goes on without it."""
+    try:
+        yield
+    except Exception as fault:
+        reason = " ".join(str(fault).split())
+        _logger.warning("lmms-eval goes on without %s: %s: %s", what, type(fault).__name__, reason)
 
 
 def _index_our_tasks() -> None:
-    if HOST_TASKS in sys.modules and hasattr(sys.modules[HOST_TASKS], "TaskManager"):
-        _extend(sys.modules[HOST_TASKS])
+    host = sys.modules.get(HOST_TASKS)
+    if hasattr(host, "TaskManager"):
+        _extend(host)
     elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterImport())
 
 
-def _extend(module: ModuleType) -> None:
+def _extend(host: Any) -> None:
     """Make the host's TaskManager add our folder, once, unless the host reads our entry point."""
-    manager = module.TaskManager
-    original = manager.initialize_tasks
-    if getattr(original, "adds_grounding", False) or hasattr(module, "get_plugin_task_paths"):
+    original = host.TaskManager.initialize_tasks
+    if hasattr(host, "get_plugin_task_paths") or hasattr(original, "adds_grounding"):
         return
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def initialize_tasks(
-        self: Any, include_path: Any = None, include_defaults: bool = True
-    ) -> dict[str, Any]:
-        index: dict[str, Any] = original(
-            self, include_path=include_path, include_defaults=include_defaults
-        )
-        return _with_ours(self, index) if include_defaults else index
+    def initialize_tasks(*args: Any, **kwargs: Any) -> Any:
+        index = original(*args, **kwargs)
+        asked = signature.bind(*args, **kwargs).arguments
+        if asked.get("include_defaults", True):
+            with _or_a_warning("the grounding tasks"):
+                _add_ours(asked["self"], index)
+        return index
 
     initialize_tasks.adds_grounding = True  # type: ignore[attr-defined]
-    manager.initialize_tasks = initialize_tasks
+    host.TaskManager.initialize_tasks = initialize_tasks
 
 
-def _with_ours(manager: Any, index: dict[str, Any]) -> dict[str, Any]:
-    """Return the host's index with our tasks added behind it: a name that is taken stays taken."""
-    for folder in sorted(entry for entry in Path(tasks_dir()).iterdir() if entry.is_dir()):
-        try:
-            ours = manager._get_task_and_group(str(folder))
-        except Exception as fault:
-            _logger.warning("the tasks of %s are left out, they cannot be read: %s", folder, fault)
-            continue
-        for name, entry in ours.items():
-            present = index.setdefault(name, entry)
-            if entry["type"] == "tag" and present is not entry:
-                present["task"] = [*present["task"], *entry["task"]]
-            elif present["yaml_path"] != entry["yaml_path"]:
-                _logger.warning("task %s: the host uses %s", name, present["yaml_path"])
-    return index
+def _add_ours(manager: Any, index: dict[str, Any]) -> None:
+    """Add our tasks to the host's index, one folder at a time: a bad one costs no other."""
+    for folder in sorted(path for path in Path(tasks_dir()).iterdir() if path.is_dir()):
+        with _or_a_warning(f"the tasks in {folder}"):
+            for name, entry in manager._get_task_and_group(str(folder)).items():
+                _add(index, name, entry)
+
+
+def _add(index: dict[str, Any], name: str, entry: dict[str, Any]) -> None:
+    """Add one entry behind the others: a name that is taken stays taken, tags are joined."""
+    present = index.setdefault(name, entry)
+    if present is entry:
+        return
+    if present["type"] == entry["type"] == "tag":
+        present["task"] += [task for task in entry["task"] if task not in present["task"]]
+    elif _place(present) != _place(entry):
+        kind, file = _place(present)
+        _logger.warning("%s is the %s of %s, not that of this package", name, kind, file)
+
+
+def _place(entry: dict[str, Any]) -> tuple[str, str]:
+    """Return what an entry is and its file, which several ways may lead to."""
+    return entry["type"], os.path.realpath(str(entry["yaml_path"]))
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Finds the host's task module like everybody, and extends it when it has been executed."""
+    """Finds the host's task module as the other finders do, and extends it once it has run."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname != HOST_TASKS:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        sys.meta_path.remove(self)  # so that the search below does not come back here
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            sys.meta_path.insert(0, self)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                try:
+                with _or_a_warning("the grounding tasks"):
                     _extend(module)
-                except Exception as fault:
-                    _logger.warning("the grounding tasks are left out: %s", fault)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -16,9 +16,11 @@ from typing import Any
 
 import yaml
 
-from ..parsing.profile import Profile, load_profile
+from ..parsing.profile import Profile, ProfileError, load_profile
+from .host import Refusal
 
 DEFAULT_PROFILE = "prompt"
+VARIABLE = "GROUNDING_PROFILE"
 
 _in_force: dict[str, Profile] = {}
 _logger = logging.getLogger(__name__)
@@ -32,11 +34,15 @@ def declare_profile(benchmark: str, kwargs: Mapping[str, Any] | None) -> Profile
 
     Raises
     ------
-    ProfileError
-        If there is no such profile.
+    Refusal
+        If there is no such profile; says where the name comes from, and which names there are.
     """
-    name = os.environ.get("GROUNDING_PROFILE") or (kwargs or {}).get("profile") or DEFAULT_PROFILE
-    profile = load_profile(name)
+    named = os.environ.get(VARIABLE)
+    if named:
+        profile = named_profile(named, VARIABLE)
+    else:
+        named = (kwargs or {}).get("profile") or DEFAULT_PROFILE
+        profile = named_profile(named, f"the task's lmms_eval_specific_kwargs of {benchmark}")
     before = _in_force.get(benchmark)
     if before is not None and before != profile:
         _logger.warning(
@@ -53,6 +59,14 @@ def declare_profile(benchmark: str, kwargs: Mapping[str, Any] | None) -> Profile
 def declared_profile(benchmark: str) -> Profile:
     """Return the profile in force for a benchmark: the one declared last, else the default's."""
     return _in_force.get(benchmark) or declare_profile(benchmark, None)
+
+
+def named_profile(name: str, origin: str) -> Profile:
+    """Return a profile by the name that ``origin`` gives, or refuse to run."""
+    try:
+        return load_profile(str(name))
+    except ProfileError as fault:
+        raise Refusal(f"{origin}: {fault}") from None
 
 
 def prompt_text(benchmark: str, profile: Profile, **fields: str) -> str:

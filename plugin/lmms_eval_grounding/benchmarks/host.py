@@ -20,6 +20,17 @@ Aggregation = Callable[[Sequence[Record]], float]
 _logger = logging.getLogger(__name__)
 
 
+class Refusal(SystemExit):
+    """A mistake of the user that ends the run at once; the message is one line with the remedy.
+
+    A ``SystemExit``, because lmms-eval buries an ``Exception`` in a traceback, ends with code 0,
+    and leaves the other processes of a distributed run waiting.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"lmms-eval-grounding: {message}")
+
+
 def doc_image(value: Any) -> Image.Image:
     """Return an image column's value as an RGB image.
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..contract import check
+from ..geometry.boxes import Box, area, clip
 from ..metrics.rsvg import cumulative_iou, mean_iou, precision_at, sample_record
 from ..parsing.boxes import parse_boxes
 from ..parsing.profile import Profile
@@ -92,19 +93,33 @@ def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any]
 def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
     """Return the reply of a model that knows the target and writes as the profile does.
 
-    ``error`` makes it wrong: ``shifted`` moves the box sideways by half its width, ``wrong-space``
-    writes it in pixels of the image (in 0-1000 where the profile's space is these pixels).
+    ``error`` makes it wrong: ``shifted`` moves the box by half its width or height, whichever the
+    image has room for, so that its IoU with the target is 1/3; ``wrong-space`` writes it in pixels
+    of the image (in 0-1000 where the profile's space is these pixels); ``truncated`` breaks the
+    reply off half-way through the box.
     """
     width, height = int(doc["width"]), int(doc["height"])
     x1, y1, x2, y2 = map(float, doc["bbox"])
+    box, label = (x1, y1, x2, y2), str(doc["expression"])
     if error == "shifted":
-        half = (x2 - x1) / 2 if x2 + (x2 - x1) / 2 <= width else (x1 - x2) / 2
-        x1, x2 = x1 + half, x2 + half
+        box = _shifted(box, width, height)
     if error == "wrong-space":
         in_pixels = profile.box.space.extent == "image"
         other = Space((1000.0, 1000.0)) if in_pixels else Space("image")
         profile = replace(profile, box=replace(profile.box, space=other))
-    return write_box((x1, y1, x2, y2), profile, width, height, str(doc["expression"]))
+    if error == "truncated":  # a label behind the box would be all that is cut off
+        reply = write_box(box, profile, width, height)
+        return reply[: len(reply) // 2]
+    return write_box(box, profile, width, height, label)
+
+
+def _shifted(box: Box, width: int, height: int) -> Box:
+    """Return a box moved by half its extent along an axis, the way that most of it stays inside."""
+    x1, y1, x2, y2 = box
+    half_width, half_height = (x2 - x1) / 2, (y2 - y1) / 2
+    steps = ((half_width, 0.0), (-half_width, 0.0), (0.0, half_height), (0.0, -half_height))
+    moved = [(x1 + dx, y1 + dy, x2 + dx, y2 + dy) for dx, dy in steps]
+    return max(moved, key=lambda place: area(clip(place, width, height)))
 
 
 def _scored(doc: Doc, results: Sequence[str | None], metrics: Iterable[str]) -> dict[str, Any]:
