@@ -1,15 +1,7 @@
 """The final answer: which part of a reply is read, and which replies hold none.
 
-The rules apply in order, the first that fits decides, and none looks at numbers:
-
-1. nothing, or only blanks: no answer; a text that begins with a failure tag of the host: none;
-2. a reply that is JSON as a whole (a fence around it allowed) is the answer as it stands;
-3. closed reasoning blocks go; after a lone closing tag only the rest counts; a block that is
-   never closed means that the reply was cut while reasoning;
-4. the last ``<answer>`` or ``<|begin_of_box|>`` block, if there is one;
-5. the last fenced block, if there is one.
-
-Every step is linear in the length of the reply.
+The rules stand in spec/parsers/final_answer.json. They apply in order, none looks at numbers, and
+every step is linear in the length of the reply.
 """
 
 from __future__ import annotations
@@ -25,8 +17,8 @@ MAX_LENGTH = 4_000_000  # characters; a longer reply is refused, so that memory 
 class Answer(NamedTuple):
     """The part of a reply that counts.
 
-    ``failure`` names why there is none (then ``text`` is empty); ``truncated`` says that the block
-    was never closed.
+    ``failure`` names why there is none (then ``text`` is empty); ``truncated`` says that the reply
+    ends inside its reasoning, its answer block, or the opening mark of a fence.
     """
 
     text: str
@@ -37,8 +29,8 @@ class Answer(NamedTuple):
 def final_answer(reply: str | None) -> Answer:
     """Return the final answer of a reply, or why there is none.
 
-    ``failure`` is one of ``empty_response``, ``request_failed``, ``too_long`` and
-    ``truncated_reasoning``.
+    ``failure`` is one of ``empty_response``, ``request_failed``, ``too_long``,
+    ``truncated_reasoning`` and ``truncated``.
     """
     text = _without_end_tokens((reply or "").strip())
     if not text:
@@ -52,11 +44,12 @@ def final_answer(reply: str | None) -> Answer:
         return Answer(unfenced)
     reasoned = _after_reasoning(text)
     if reasoned is None:
-        return Answer("", failure="truncated_reasoning")
+        return Answer("", failure="truncated_reasoning", truncated=True)
     block, cut = _last_block(reasoned)
-    fenced = _last_fence(block)
-    answer = (block if fenced is None else fenced).strip()
-    return Answer(answer, None if answer else "empty_response", truncated=cut)
+    if not block:
+        return Answer("", failure="truncated" if cut else "empty_response", truncated=cut)
+    answer, cut_at_fence = _last_fence(block)
+    return Answer(answer, truncated=cut or cut_at_fence)
 
 
 _FAILURE_TAGS = ("[LMMS_EVAL_", "[SAFETY_BLOCKED", "Error:")
@@ -105,13 +98,13 @@ def _after_reasoning(text: str) -> str | None:
 
 
 def _last_block(text: str) -> tuple[str, bool]:
-    """Return the content of the last answer block, or the text if there is none."""
+    """Return the content of the last answer block, or the text, and whether it is cut."""
     openers = [(match, close) for open_, close in _BLOCKS for match in open_.finditer(text)]
     if not openers:
-        return text, False
+        return text.strip(), False
     opener, close = max(openers, key=lambda pair: pair[0].end())
     end = close.search(text, opener.end())
-    return text[opener.end() : end.start() if end else None], end is None
+    return text[opener.end() : end.start() if end else None].strip(), end is None
 
 
 def _without_outer_fence(text: str) -> str:
@@ -121,20 +114,22 @@ def _without_outer_fence(text: str) -> str:
     return text
 
 
-def _last_fence(text: str) -> str | None:
-    """Return the content of the last fenced block, closed or not, or None if there is none.
+def _last_fence(text: str) -> tuple[str, bool]:
+    """Return the content of the last fenced block that is not blank, or the text if there is none.
 
+    Also return whether the text is cut, which is when it ends in a mark that opens a block.
     A fence that opens on JSON closes after it: fence marks inside its strings do not count.
     """
-    content = None
+    content, cut = text, False
     opener = _FENCE.search(text)
     while opener:
         body = _NOT_BLANK.search(text, opener.end())
-        json_opens = body is not None and body.group() in "{["
-        end = (
-            tolerant_json.end_of_value(text, body.start()) if body and json_opens else opener.end()
-        )
+        if body is None:
+            cut = opener.end() > opener.start() + len("```")  # a bare mark closes, it opens nothing
+            break
+        json_opens = body.group() in "{["
+        end = tolerant_json.end_of_value(text, body.start()) if json_opens else opener.end()
         closer = text.find("```", end)
-        content = text[opener.end() : closer if closer >= 0 else None]
+        content = text[opener.end() : closer if closer >= 0 else None].strip() or content
         opener = _FENCE.search(text, closer + 3) if closer >= 0 else None
-    return content
+    return content, cut

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from ..geometry.boxes import Box, area, bounds_of_rotated, clip
 from .answer import final_answer
-from .none_answers import says_none
+from .none_answers import holds_nothing, says_none
 from .parsed import ParsedBoxes
 from .profile import BoxConvention, Profile
-from .syntaxes import SYNTAXES, Reading, Row, bracket_lists, points
+from .syntaxes import SYNTAXES, Reading, Row, points, unkeyed_lists
 
 
 def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) -> ParsedBoxes:
@@ -19,10 +19,13 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
     spec/parsers/. Nothing but the reply, the declared profile and the image size is looked at.
     """
     answer = final_answer(reply)
+    flags = {"truncated"} if answer.truncated else set()
     if answer.failure:
-        return ParsedBoxes("unparseable", reason=answer.failure)
+        return ParsedBoxes("unparseable", (), tuple(flags), answer.failure)
+    if not answer.truncated and says_none(answer.text, profile.none):
+        return ParsedBoxes("no_target")
     reading, syntax = _read(answer.text, profile.box)
-    flags = set(reading.flags) | ({"truncated"} if answer.truncated else set())
+    flags |= reading.flags
     placed = [_place(row, profile.box, width, height) for row in reading.rows]
     boxes = tuple(p.box for p in placed if p.box)
     if boxes:
@@ -35,8 +38,8 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
         return ParsedBoxes("malformed", (), noticed, placed[0].fault, syntax)
     if "truncated" in flags:
         return ParsedBoxes("unparseable", (), noticed, "truncated")
-    if reading.says_none or says_none(answer.text, profile.none):
-        return ParsedBoxes("no_target", (), noticed)
+    if holds_nothing(answer.text, profile.box.keys):
+        return ParsedBoxes("no_target")
     return ParsedBoxes("unparseable", (), noticed, "no_box")
 
 
@@ -50,48 +53,45 @@ class _Placed(NamedTuple):
 
 def _read(text: str, convention: BoxConvention) -> tuple[Reading, str | None]:
     """Return the reading of the first syntax that finds a sound row, else any row, else none."""
-    faulty: tuple[Reading, str | None] | None = None
-    silent = Reading([])
+    faulty: tuple[Reading, str] | None = None
+    flags: frozenset[str] = frozenset()
     for name in convention.syntaxes:
         reading = SYNTAXES[name](text, convention)
         if any(row.fault is None for row in reading.rows):
-            return reading, name
+            return Reading(reading.rows, reading.flags | flags), name
         if reading.rows:
             faulty = faulty or (reading, name)
-        elif reading.flags or reading.says_none:
-            silent = reading
-    if convention.bare:
-        sound = [row for row in bracket_lists(text, convention).rows if row.fault is None]
-        if sound:
-            return Reading(sound[-1:], silent.flags), "bare"
-    if faulty is None:
-        only_points = points(text, convention)
-        faulty = (only_points, points.__name__) if only_points.rows else None
-    return faulty or (silent, None)
+        else:
+            flags |= reading.flags
+    if faulty:
+        return faulty
+    for name, read in (("bare", unkeyed_lists), ("points", points)):
+        rows = read(text, convention).rows if convention.bare or name == "points" else []
+        if rows:
+            return Reading(rows, flags), name
+    return Reading([], flags), None
 
 
 def _place(row: Row, convention: BoxConvention, width: int, height: int) -> _Placed:
-    """Convert a row to a box in pixels: order, space, rotation, sorted corners, clipped."""
+    """Convert a row to a box in pixels: order, space, sorted corners, angle, clipping."""
     if row.fault:
         return _Placed(None, fault=row.fault)
     order, space = convention.order, convention.space
     x_axis, y_axis = space.axes(width, height)
-    corners = order.corners(row.numbers)
     axes = (x_axis, y_axis, x_axis, y_axis)
+    corners: tuple[float, ...] = order.corners(row.numbers)
+    x1, y1, x2, y2 = (axis.pixel(n) for n, axis in zip(corners, axes, strict=True))
+    upright = min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+    box = bounds_of_rotated(upright, row.numbers[4]) if len(row.numbers) > 4 else upright
+    if box != upright:  # what has to lie in the space is the turned box
+        corners = tuple(axis.number(pixel) for pixel, axis in zip(box, axes, strict=True))
     if not all(space.contains(n, axis) for n, axis in zip(corners, axes, strict=True)):
         return _Placed(None, fault="out_of_space")
-    flags = []
-    x1, y1, x2, y2 = (axis.pixel(n) for n, axis in zip(corners, axes, strict=True))
-    box = min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
-    if box != (x1, y1, x2, y2):
-        if order.has_size:
-            return _Placed(None, fault="zero_area")
-        flags.append("reordered")
-    if len(row.numbers) > 4:
-        box = bounds_of_rotated(box, row.numbers[4])
     inside = clip(box, width, height)
-    if area(inside) == 0:
+    reversed_ = upright != (x1, y1, x2, y2)
+    if area(upright) == 0 or area(inside) == 0 or (reversed_ and order.has_size):
         return _Placed(None, fault="zero_area")
+    flags = ["reordered"] if reversed_ else []
     if inside != box:
         flags.append("clipped")
     if min(x_axis.extent, y_axis.extent) >= 100 and all(abs(n) <= 1 for n in corners):

@@ -1,9 +1,15 @@
-"""Answers that say in words that nothing is there."""
+"""Answers that say explicitly that nothing is there, in words or in JSON.
+
+The rules stand in spec/parsers/none_answers.json.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
+
+from . import tolerant_json
 
 # A `*` stands for one to eight words without punctuation. Only a whole answer counts.
 PHRASES = (
@@ -48,10 +54,39 @@ def says_none(answer: str, phrases: tuple[str, ...] = ()) -> bool:
     return any(_pattern(phrase).fullmatch(words) for phrase in (*PHRASES, *phrases))
 
 
+def holds_nothing(answer: str, keys: tuple[str, ...]) -> bool:
+    """Return whether a whole final answer is JSON that holds nothing: ``[]``, ``{"bbox": null}``.
+
+    Of an object only the values under ``keys`` count where it has one of them.
+    """
+    value = next(tolerant_json.values(answer), None)
+    if value is None or value.truncated or (value.start, value.end) != (0, len(answer)):
+        return False
+    return _is_nothing(value.data, keys)
+
+
+def _is_nothing(data: Any, keys: tuple[str, ...]) -> bool:
+    pending = [data]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, tolerant_json.Pairs):
+            given = [item for key, item in value if key in keys]
+            given = given or [item for _, item in value]
+            if not given:
+                return False
+            pending += given
+        elif isinstance(value, list):
+            pending += value
+        elif value is not None:
+            return False
+    return True
+
+
 @cache
 def _pattern(phrase: str) -> re.Pattern[str]:
-    # "There is no way to tell" and "there is no doubt that .." deny something else.
-    word = r"(?!(?:doubt|question|problem|way|need|reason)\b)[^\s.,:;!?]+"
-    some_words = rf"{word}(?: {word}){{0,7}}"
+    # "There is no way to tell" and "there is no image" deny something else.
+    others = "doubt|question|problem|way|need|reason|image|picture|photo|information|answer"
+    word = r"[^\s.,:;!?()\[\]{}<>]+"
+    some_words = rf"(?!(?:{others})\b){word}(?: {word}){{0,7}}"
     phrase = phrase.strip(" \"'.!").casefold()
     return re.compile(re.escape(phrase).replace(r"\ ", " ").replace(r"\*", some_words))

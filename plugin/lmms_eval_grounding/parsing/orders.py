@@ -29,30 +29,41 @@ class Order(NamedTuple):
 
 
 def _corners_of_cells(cells: tuple[float, ...]) -> Corners:
-    """Return the centres of the two cells; along an axis where they agree, the whole cell."""
+    """Return the centres of two cells; of cells in one row or column, their outer corners.
+
+    Source: microsoft/unilm, kosmos-2/demo/decode_string.py.
+    """
     (top, left), (bottom, right) = (divmod(int(cell), GRID) for cell in cells)
-
-    def ends(first: int, last: int) -> tuple[float, float]:
-        return (first, first + 1) if first == last else (first + 0.5, last + 0.5)
-
-    (x1, x2), (y1, y2) = ends(left, right), ends(top, bottom)
-    return x1, y1, x2, y2
+    if left == right or top == bottom:
+        return left, top, right + 1, bottom + 1
+    return left + 0.5, top + 0.5, right + 0.5, bottom + 0.5
 
 
 def _cells_of_corners(box: Corners) -> tuple[float, ...]:
-    """Return the two cells whose corners are nearest to a box, axis by axis."""
+    """Return the two cells whose corners are nearest to a box."""
 
-    def cells(low: float, high: float) -> tuple[int, int]:
-        nearest = [min(max(round(end - 0.5), 0), GRID - 1) for end in (low, high)]
-        inside = min(int((low + high) / 2), GRID - 1)
-        whole_cell = max(abs(low - inside), abs(high - inside - 1))
-        centres = max(abs(low - nearest[0] - 0.5), abs(high - nearest[1] - 0.5))
-        if nearest[0] == nearest[1] or whole_cell < centres:
-            return inside, inside
-        return nearest[0], nearest[1]
+    def cell(number: float) -> int:
+        return min(max(round(number), 0), GRID - 1)
 
-    (left, right), (top, bottom) = cells(box[0], box[2]), cells(box[1], box[3])
-    return float(top * GRID + left), float(bottom * GRID + right)
+    def by_centres(low: float, high: float) -> tuple[int, int]:
+        return cell(low - 0.5), cell(high - 0.5)
+
+    def by_edges(low: float, high: float) -> tuple[int, int]:
+        first = cell(low)
+        return first, max(cell(high - 1), first)
+
+    def by_one(low: float, high: float) -> tuple[int, int]:
+        return (cell((low + high) / 2 - 0.5),) * 2
+
+    def named(columns: tuple[int, int], rows: tuple[int, int]) -> tuple[float, ...]:
+        return tuple(float(row * GRID + column) for column, row in zip(columns, rows, strict=True))
+
+    def error(cells: tuple[float, ...]) -> float:
+        return max(abs(a - b) for a, b in zip(_corners_of_cells(cells), box, strict=True))
+
+    x, y = (box[0], box[2]), (box[1], box[3])
+    readings = ((by_centres, by_centres), (by_edges, by_one), (by_one, by_edges))
+    return min((named(columns(*x), rows(*y)) for columns, rows in readings), key=error)
 
 
 def _xyxy(n: tuple[float, ...]) -> Corners:
@@ -70,12 +81,6 @@ def _to_centre(b: Corners) -> tuple[float, ...]:
 ORDERS: dict[str, Order] = {
     "xyxy": Order((4,), _xyxy, _xyxy),
     "yxyx": Order((4,), lambda n: (n[1], n[0], n[3], n[2]), lambda b: (b[1], b[0], b[3], b[2])),
-    "xywh": Order(
-        (4,),
-        lambda n: (n[0], n[1], n[0] + n[2], n[1] + n[3]),
-        lambda b: (b[0], b[1], b[2] - b[0], b[3] - b[1]),
-        has_size=True,
-    ),
     "cxcywh": Order((4,), _from_centre, _to_centre, has_size=True),
     "xyxya": Order((5, 4), _xyxy, lambda b: (*_xyxy(b), 0.0)),
     "cxcywha": Order((5, 4), _from_centre, lambda b: (*_to_centre(b), 0.0), has_size=True),

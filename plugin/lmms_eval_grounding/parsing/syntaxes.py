@@ -26,31 +26,43 @@ class Row(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a syntax found: rows, flags, and whether it says explicitly that nothing is there."""
+    """What a syntax found: rows in the order of the text, and flags."""
 
     rows: list[Row]
     flags: frozenset[str] = frozenset()
-    says_none: bool = False
 
 
 def json_boxes(text: str, convention: BoxConvention) -> Reading:
     """Read boxes from JSON: the values of the profile's keys, wherever they are nested.
 
-    If the whole text is one list, unkeyed rows of numbers count too where the profile is ``bare``.
-    An empty list, ``null``, or objects that hold nothing else say that nothing is there, provided
-    that they are all the text.
+    If the whole text is one list without objects, it is read like such a value where the profile is
+    ``bare``. Flags tell of the values that gave rows, or of all values if none did.
     """
     found = list(tolerant_json.values(text))
-    flags = {"repaired" for value in found if value.repaired}
-    flags |= {"truncated" for value in found if value.truncated}
-    rows = [row for value in found for row in _keyed_rows(value.data, convention)]
-    whole = found[0].data if len(found) == 1 and _is_all(text, found[0]) else _NOT_JSON
-    if not rows and convention.bare and isinstance(whole, list):
-        rows = list(_rows_of(whole, convention))
-    if not rows and any(_has_point(value.data) for value in found):
+    readings = [(list(_json_rows(value.data, convention)), value) for value in found]
+    if convention.bare and len(found) == 1 and _is_all(text, found[0]):
+        whole = found[0]
+        if isinstance(whole.data, list) and not _objects_in(whole.data):
+            readings = [(list(_json_rows(whole.data, convention, keyed=True)), whole)]
+    rows = [row for value_rows, _ in readings for row in value_rows]
+    told = [value for value_rows, value in readings if value_rows or not rows]
+    flags = {"truncated"} if any(value.truncated for value in told) else set()
+    if rows and any(value.repaired for value in told):
+        flags.add("repaired")
+    if not rows and any(_gives_point(value.data) for value in found):
         rows = [Row(fault="point")]
-    says_none = not rows and "truncated" not in flags and _is_nothing(whole, convention)
-    return Reading(rows, frozenset(flags), says_none)
+    return Reading(rows, frozenset(flags))
+
+
+def unkeyed_lists(text: str, convention: BoxConvention) -> Reading:
+    """Read bracketed lists outside the JSON objects of a text, the last sound one only."""
+    pieces, position = [], 0
+    for value in tolerant_json.values(text):
+        if any(key is not None for pairs in _objects_in(value.data) for key, _ in pairs):
+            pieces.append(text[position : value.start])
+            position = value.end
+    lists = bracket_lists(" ".join([*pieces, text[position:]]), convention)
+    return Reading([row for row in lists.rows if row.fault is None][-1:])
 
 
 def bracket_lists(text: str, convention: BoxConvention) -> Reading:
@@ -83,12 +95,13 @@ def braced_numbers(text: str, convention: BoxConvention) -> Reading:
 
 
 def joined_numbers(text: str, convention: BoxConvention) -> Reading:
-    """Read ``x1_y1_x2_y2`` and ``x1,y1,x2,y2`` where these are all the text."""
-    return Reading([_row(_numbers_in(body), convention) for body in _only_numbers(text)])
+    """Read ``x1_y1_x2_y2`` and ``x1,y1,x2,y2`` where these are all the text but for brackets."""
+    bodies = _only_numbers(_narrow(text).strip(" \t\r\n()[]{}<>"))
+    return Reading([_row(_numbers_in(body), convention) for body in bodies])
 
 
 def location_tokens(text: str, convention: BoxConvention) -> Reading:
-    """Read runs of ``<loc0123>`` or ``<loc_123>``, four to a box; a rest of fewer is no box."""
+    """Read runs of ``<loc0123>``, ``<loc_123>`` or ``<bin_123>``, four to a box; a rest is none."""
     return Reading(_token_rows(_LOCATION_RUN, text, 4, convention))
 
 
@@ -100,7 +113,7 @@ def patch_tokens(text: str, convention: BoxConvention) -> Reading:
 def bin_tokens(text: str, convention: BoxConvention) -> Reading:
     """Read ``<bin_x_y> <bin_x_y>``: the two corners that come before the vertices of a polygon."""
     match = _BIN_PAIR.search(text)
-    return Reading([_row(_numbers_in(match.group()), convention)] if match else [])
+    return Reading([_row(_token_numbers(match.group()), convention)] if match else [])
 
 
 def points(text: str, convention: BoxConvention) -> Reading:
@@ -132,17 +145,16 @@ _POINT_CHAIN = re.compile(rf"\(\s*{_N}\s*,\s*{_N}\s*\)(?:\s*,\s*\(\s*{_N}\s*,\s*
 _TAGGED = re.compile(r"<b?box>([\d\s.,+-]*)</?b?box>")
 _BRACED = re.compile(r"\{\s*(?:<[\d.+-]*>\s*)+(?:\|\s*<[\d.+-]*>\s*)?\}")
 _ONLY_NUMBERS = re.compile(rf"{_N}(?:\s*[,_]\s*{_N}|\s+{_N})*")
-_LOCATION_RUN = re.compile(r"(?:<loc_?\d{1,4}>)+")
-_PATCH_RUN = re.compile(r"(?:<patch_index_\d{4}>)+")
-_BIN_PAIR = re.compile(rf"<bin_{_N}_{_N}>\s*<bin_{_N}_{_N}>")
+_LOCATION_RUN = re.compile(r"(?:<(?:loc_?|bin_)\d{1,4}>\s*)+")
+_PATCH_RUN = re.compile(r"(?:<patch_index_\d{4}>\s*)+")
+_BIN_PAIR = re.compile(r"<bin_\d{1,4}_\d{1,4}>(?:\s*<bin_\d{1,4}_\d{1,4}>)?")
 _POINT = re.compile(r"<points?\s[^<>]*?(?:\bx1?\s*=|\bp\s*=|\bcoords\s*=)|<point>[\d\s.,-]*<")
 _DIGITS = re.compile(_N)
 
 # Full-width punctuation and digits, one character for one.
 _NARROW = str.maketrans("［］（）｛｝，；：．－０１２３４５６７８９", "[](){},;:.-0123456789")
 _NAMED_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": math.inf}
-_POINT_KEYS = ("point_2d", "point", "points")
-_NOT_JSON = object()
+_POINT_KEYS = ("point", "points", "point_2d", "points_1", "points_2")
 
 
 def _narrow(text: str) -> str:
@@ -158,6 +170,10 @@ def _plain_number(token: str) -> float | None:
 
 def _numbers_in(text: str) -> list[float | None]:
     return [float(digits) for digits in _DIGITS.findall(text)]
+
+
+def _token_numbers(tokens: str) -> list[float | None]:
+    return _numbers_in(tokens.replace("_", " "))
 
 
 def _only_numbers(text: str) -> list[str]:
@@ -177,7 +193,7 @@ def _token_rows(
 ) -> list[Row]:
     rows = []
     for run in run_of_tokens.finditer(text):
-        numbers = _numbers_in(run.group().replace("_", " "))
+        numbers = _token_numbers(run.group())
         rows += [_row(numbers[i : i + size], convention) for i in range(0, len(numbers), size)]
     return rows
 
@@ -186,88 +202,58 @@ def _is_all(text: str, value: tolerant_json.Value) -> bool:
     return not text[: value.start].strip() and not text[value.end :].strip()
 
 
-def _keyed_rows(data: Any, convention: BoxConvention) -> Iterator[Row]:
-    """Yield the rows under the profile's keys, depth first."""
-    pending = [data]
+def _json_rows(data: Any, convention: BoxConvention, keyed: bool = False) -> Iterator[Row]:
+    """Yield the rows of JSON data, depth first; ``keyed`` data stands under a key for boxes."""
+    pending = [(data, keyed)]
     while pending:
-        value = pending.pop()
+        value, keyed = pending.pop()
         if isinstance(value, Pairs):
             named = dict(value)
-            corners = [keys for keys in convention.corner_keys if named.keys() >= set(keys)]
-            if corners:
-                yield from _rows_of([named[key] for key in corners[0]], convention)
-                continue
-            nested = []
-            for key, item in value:
-                if key in convention.keys and not isinstance(item, Pairs):
-                    yield from _rows_of(item, convention)
-                else:
-                    nested.append(item)
-            pending += reversed(nested)
-        elif isinstance(value, list):
-            pending += reversed(value)
+            fields = next((f for f in convention.corner_keys if named.keys() >= set(f)), None)
+            if fields:
+                yield from _json_row([named[field] for field in fields], convention)
+            else:
+                items = [(item, key in convention.keys) for key, item in value]
+                pending += reversed(items)
+        elif isinstance(value, list) and any(isinstance(item, list) for item in value):
+            pending += [(item, keyed) for item in reversed(value)]
+        elif keyed:
+            yield from _json_row(value, convention)
 
 
-def _rows_of(value: Any, convention: BoxConvention) -> Iterator[Row]:
-    """Yield the rows of a key's value: a row of numbers, or a list of rows at any depth.
-
-    An empty value, or a placeholder in words, gives none.
-    """
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Pairs) or value is None:
-            continue
-        if isinstance(value, list):
-            if any(isinstance(item, list) for item in value):
-                pending += reversed(value)
-            elif any(_json_number(item) is not None or item is BROKEN for item in value):
-                yield _json_row(value, convention)
-        elif not isinstance(value, Word):
-            yield Row(fault="broken" if value is BROKEN else "not_numbers")
-
-
-def _json_row(items: list[Any], convention: BoxConvention) -> Row:
-    if BROKEN in items:
-        return Row(fault="broken")
-    numbers = [_json_number(item) for item in items]
-    if None in numbers:
-        return Row(fault="not_numbers")
-    return _row(numbers, convention)
+def _json_row(value: Any, convention: BoxConvention) -> Iterator[Row]:
+    """Yield the row that a value without nested lists is; null, words and no numbers are none."""
+    if value is BROKEN or (isinstance(value, list) and BROKEN in value):
+        yield Row(fault="broken")
+    elif isinstance(value, list):
+        numbers = [_json_number(item) for item in value]
+        if None not in numbers and numbers:
+            yield _row(numbers, convention)
+        elif any(number is not None for number in numbers):
+            yield Row(fault="not_numbers")
+    elif value is not None and not isinstance(value, Word):
+        yield Row(fault="not_numbers")
 
 
 def _json_number(item: Any) -> float | None:
     if isinstance(item, str):
         item = tolerant_json.number(item.strip())
-    return None if item is None or isinstance(item, (bool, list)) or item is BROKEN else float(item)
+    return float(item) if isinstance(item, (int, float)) and not isinstance(item, bool) else None
 
 
-def _has_point(data: Any) -> bool:
+def _objects_in(data: Any) -> list[Pairs]:
+    """Return all objects in JSON data, at any depth."""
+    objects: list[Pairs] = []
     pending = [data]
     while pending:
         value = pending.pop()
         if isinstance(value, Pairs):
-            if any(key in _POINT_KEYS and item for key, item in value):
-                return True
+            objects.append(value)
             pending += [item for _, item in value]
         elif isinstance(value, list):
             pending += value
-    return False
+    return objects
 
 
-def _is_nothing(data: Any, convention: BoxConvention) -> bool:
-    """Return whether JSON says that nothing is there: empty, null, or only such values."""
-    pending = [data]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Pairs):
-            given = [item for key, item in value if key in convention.keys]
-            given = given or [item for _, item in value]
-            if not given:
-                return False
-            pending += given
-        elif isinstance(value, list):
-            pending += value
-        elif value is not None:
-            return False
-    return True
+def _gives_point(data: Any) -> bool:
+    return any(key in _POINT_KEYS and item for pairs in _objects_in(data) for key, item in pairs)

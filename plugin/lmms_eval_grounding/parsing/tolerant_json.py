@@ -40,7 +40,8 @@ class Value(NamedTuple):
     """One JSON value found in a text.
 
     ``data`` is made of `Pairs`, ``list``, ``str``, `Word`, ``int``, ``float`` (also NaN and
-    infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read.
+    infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. A value is
+    ``repaired`` if it is whole but no strict JSON, and ``truncated`` if the text ends inside it.
     """
 
     data: Any
@@ -117,15 +118,20 @@ def _strict(text: str, start: int) -> Value | None:
     return Value(data, start, end, repaired=False, truncated=False)
 
 
-# A string runs to its closing quote or, if there is none, to the end of the text.
+# A string runs to its closing quote or, if there is none, to the end of the text. A single quote
+# closes a string only where a value can end, and inside a word it is an apostrophe.
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<open>[\[{(［｛（])
     |(?P<close>[\]})］｝）])
     |(?P<colon>[:：])
     |(?P<comma>[,;，；、])
-    |(?P<string>"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|“[^”]*”?|‘[^’]*’?)
-    |(?P<word>[^\s\[\]{}()［］｛｝（）:：,;，；、"“”‘’]+)
+    |(?P<string>"(?:[^"\\]|\\.)*"?
+        |'(?:[^'\\]|\\.|'(?!\s*(?:[,:;\]})，：；、］｝）]|\Z)))*'?
+        |“[^”]*”?
+        |‘[^’]*’?)
+    |(?P<word>[^\s\[\]{}()［］｛｝（）:：,;，；、"“”‘’']
+        [^\s\[\]{}()［］｛｝（）:：,;，；、"“”‘’]*)
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -177,8 +183,7 @@ class _Frame:
             self.end_item()
         if self.kind == "{":
             return Pairs(self.items)
-        whole = [item for item in self.items if isinstance(item, (list, _Broken))]
-        return whole if len(whole) == len(self.items) and whole else BROKEN
+        return [item for item in self.items if isinstance(item, (list, _Broken))] or BROKEN
 
 
 class _Scanner:
@@ -198,8 +203,9 @@ class _Scanner:
                 break
             done = self._take(kind, text)
             if done is not _ABSENT:
-                return Value(done, self.start, position, repaired=True, truncated=False)
-        return Value(self._cut(), self.start, len(self.text), repaired=True, truncated=True)
+                repaired = not is_json(self.text[self.start : position])
+                return Value(done, self.start, position, repaired, truncated=False)
+        return Value(self._cut(), self.start, len(self.text), repaired=False, truncated=True)
 
     def _take(self, kind: str, text: str) -> Any:
         if kind == "open":

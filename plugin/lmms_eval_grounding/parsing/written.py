@@ -6,6 +6,7 @@ import math
 import re
 
 from ..geometry.boxes import Box
+from .orders import Corners
 from .profile import BoxConvention, Profile
 
 
@@ -13,46 +14,42 @@ def write_box(box: Box, profile: Profile, width: int, height: int, label: str = 
     """Return a reply that gives one box as a model of the profile would.
 
     ``box`` is in pixels of an image of ``width`` x ``height``. The numbers are rounded to the
-    decimals that the profile writes. Where rounding would leave no extent along an axis, the box is
-    widened to the nearest steps around it, since a box without area is no box.
+    decimals that the profile writes, so that each errs by at most half a step. Where that would leave
+    no extent along an axis, the box is widened to one step, since a box without area is no box.
     """
     convention = profile.box
     x_axis, y_axis = convention.space.axes(width, height)
-    corners = (
-        x_axis.number(box[0]),
-        y_axis.number(box[1]),
-        x_axis.number(box[2]),
-        y_axis.number(box[3]),
-    )
-    numbers = convention.order.numbers(corners)
+    # The first bin's centre stands for the edge before it, the last one's for the edge after it.
+    x_limit, y_limit = (axis.extent - 2 * axis.offset for axis in (x_axis, y_axis))
+    x1, x2 = (min(max(x_axis.number(x), 0.0), x_limit) for x in box[::2])
+    y1, y2 = (min(max(y_axis.number(y), 0.0), y_limit) for y in box[1::2])
+    numbers = convention.order.numbers((x1, y1, x2, y2))
     if not convention.order.is_cells:
-        limits = (x_axis.extent, y_axis.extent)
-        numbers = _rounded(corners, convention, limits)
+        numbers = _rounded((x1, y1, x2, y2), convention, (x_limit, y_limit))
     if not convention.decimals:
         numbers = tuple(int(n) for n in numbers)
     return convention.write.format(*numbers, label=_plain(label))
 
 
 def _rounded(
-    corners: Box, convention: BoxConvention, limits: tuple[float, float]
+    corners: Corners, convention: BoxConvention, limits: tuple[float, float]
 ) -> tuple[float, ...]:
-    def to_step(number: float) -> float:
-        return round(number, convention.decimals)
-
     order, step = convention.order, 10.0**-convention.decimals
-    # The first bin's centre stands for the edge before it, the last one's for the edge after it.
-    top = [limit - 2 * convention.space.offset for limit in limits]
-    corners = tuple(min(max(n, 0.0), top[i % 2]) for i, n in enumerate(corners))  # type: ignore[assignment]
-    numbers = tuple(map(to_step, order.numbers(corners)))
-    x1, y1, x2, y2 = order.corners(numbers)
-    if x1 < x2 and y1 < y2:
-        return numbers
-    widened = list(corners)
+
+    def to_step(numbers: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(round(number, convention.decimals) for number in numbers)
+
+    numbers = to_step(order.numbers(corners))
+    if order.has_size:
+        return (*numbers[:2], max(numbers[2], step), max(numbers[3], step), *numbers[4:])
+    wide = list(corners)
     for low, high in ((0, 2), (1, 3)):
-        if (x1, y1)[low] >= (x2, y2)[low]:
-            start = min(math.floor(corners[low] / step) * step, top[low] - step)
-            widened[low], widened[high] = start, start + step
-    return tuple(map(to_step, order.numbers(tuple(widened))))  # type: ignore[arg-type]
+        if round(corners[low], convention.decimals) >= round(corners[high], convention.decimals):
+            # The steps below and above the centre are the pair with the smallest error.
+            below = math.floor((corners[low] + corners[high]) / 2 / step) * step
+            wide[low] = min(below, limits[low] - step)
+            wide[high] = wide[low] + step
+    return to_step(order.numbers((wide[0], wide[1], wide[2], wide[3])))
 
 
 def _plain(label: str) -> str:
