@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
-from .corpus import Case, agrees, meaning, reply_text
+from .corpus import Case, agrees, meaning, read_json, reply_text
+from .geometry.masks import rle_from_rows
 from .parsing.boxes import parse_boxes
 from .parsing.profile import load_profile
 
@@ -32,7 +34,29 @@ def own_answer(case: Case) -> Any:
 def _metric(case: Case) -> Any:
     _, benchmark, name = case.spec.split("/")
     module = importlib.import_module(f"lmms_eval_grounding.metrics.{benchmark}")
-    return getattr(module, name)(**case.input)
+    return getattr(module, name)(**_decoded_input(case))
+
+
+def _decoded_input(case: Case) -> dict[str, Any]:
+    """Return a case's input as functions take it: masks, written as rows, become RLE."""
+    return {
+        name: rle_from_rows(value) if value and name in _mask_inputs(case.spec) else value
+        for name, value in case.input.items()
+    }
+
+
+@cache
+def _mask_inputs(spec: str) -> tuple[str, ...]:
+    """Return the inputs that are masks, or null, by the types that their spec refers to."""
+    inputs = read_json("spec", f"{spec}.json")["properties"]["input"]["properties"]
+    return tuple(
+        name
+        for name, schema in inputs.items()
+        if any(
+            option.get("$ref", "").endswith("types.json#/$defs/mask")
+            for option in schema.get("anyOf", [schema])
+        )
+    )
 
 
 def _parser(case: Case) -> Any:
