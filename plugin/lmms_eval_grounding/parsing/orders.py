@@ -58,8 +58,9 @@ def _cells_of_corners(box: Corners) -> tuple[float, ...]:
     def named(columns: tuple[int, int], rows: tuple[int, int]) -> tuple[float, ...]:
         return tuple(float(row * GRID + column) for column, row in zip(columns, rows, strict=True))
 
-    def error(cells: tuple[float, ...]) -> float:
-        return max(abs(a - b) for a, b in zip(_corners_of_cells(cells), box, strict=True))
+    def error(cells: tuple[float, ...]) -> list[float]:
+        errors = (abs(a - b) for a, b in zip(_corners_of_cells(cells), box, strict=True))
+        return sorted(errors, reverse=True)  # of equal worst errors, the next one decides
 
     x, y = (box[0], box[2]), (box[1], box[3])
     readings = ((by_centres, by_centres), (by_edges, by_one), (by_one, by_edges))

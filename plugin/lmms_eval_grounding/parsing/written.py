@@ -14,8 +14,8 @@ def write_box(box: Box, profile: Profile, width: int, height: int, label: str = 
     """Return a reply that gives one box as a model of the profile would.
 
     ``box`` is in pixels of an image of ``width`` x ``height``. The numbers are rounded to the
-    decimals that the profile writes, so that each errs by at most half a step. Where that would leave
-    no extent along an axis, the box is widened to one step, since a box without area is no box.
+    decimals that the profile writes, so that each errs by at most half a step. Where that would
+    leave no extent along an axis, the box is widened to one step: without area it is no box.
     """
     convention = profile.box
     x_axis, y_axis = convention.space.axes(width, height)
@@ -23,9 +23,11 @@ def write_box(box: Box, profile: Profile, width: int, height: int, label: str = 
     x_limit, y_limit = (axis.extent - 2 * axis.offset for axis in (x_axis, y_axis))
     x1, x2 = (min(max(x_axis.number(x), 0.0), x_limit) for x in box[::2])
     y1, y2 = (min(max(y_axis.number(y), 0.0), y_limit) for y in box[1::2])
-    numbers = convention.order.numbers((x1, y1, x2, y2))
-    if not convention.order.is_cells:
-        numbers = _rounded((x1, y1, x2, y2), convention, (x_limit, y_limit))
+    corners = (x1, y1, x2, y2)
+    if convention.order.is_cells:
+        numbers = convention.order.numbers(corners)
+    else:
+        numbers = _rounded(corners, convention, (x_limit, y_limit))
     if not convention.decimals:
         numbers = tuple(int(n) for n in numbers)
     return convention.write.format(*numbers, label=_plain(label))
