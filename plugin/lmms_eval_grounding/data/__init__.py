@@ -1,0 +1,1 @@
+"""From the official releases to local parquet: one converter each, and where the data lie."""
