@@ -107,11 +107,21 @@ def rle_from_boundaries(boundaries: Positions, height: int, width: int) -> Rle:
     return {"size": [height, width], "counts": counts}
 
 
-def _boundaries(rles: Sequence[Rle], height: int, width: int) -> list[Positions]:
-    """Return the boundaries of masks that all must have the given size."""
-    texts = [_ascii(_checked(rle, (height, width))[2]) for rle in rles]
+def _boundaries(
+    rles: Sequence[Rle], size: tuple[int, int] | None = None
+) -> tuple[int, int, list[Positions]]:
+    """Return height and width, and the boundaries of masks that all must have that size.
+
+    Without a size the first mask gives it.
+    """
+    height, width = size or (0, 0)
+    texts = []
+    for rle in rles:
+        height, width, counts = _checked(rle, size)
+        size = (height, width)
+        texts.append(_ascii(counts))
     ends = run_lengths.ends_from_texts(texts, height * width)
-    return [run_lengths.boundaries_from_ends(each) for each in ends]
+    return height, width, [run_lengths.boundaries_from_ends(each) for each in ends]
 
 
 def area(rle: Rle) -> int:
@@ -122,8 +132,7 @@ def area(rle: Rle) -> int:
     MaskError
         For an invalid mask.
     """
-    height, width, _ = _checked(rle, None)
-    (boundaries,) = _boundaries([rle], height, width)
+    _, _, (boundaries,) = _boundaries([rle])
     return run_lengths.length(boundaries)
 
 
@@ -139,8 +148,7 @@ def intersection_and_union(pred: Rle, target: Rle) -> tuple[int, int]:
     MaskError
         For an invalid mask; for masks of different sizes.
     """
-    height, width, _ = _checked(pred, None)
-    ours, theirs = _boundaries((pred, target), height, width)
+    _, _, (ours, theirs) = _boundaries((pred, target))
     both = np.concatenate((ours, theirs))  # each is even in number
     areas = run_lengths.length(both)
     both.sort(kind="stable")  # merges two sorted runs in linear time
@@ -159,9 +167,9 @@ def union(rles: Sequence[Rle], size: Sequence[int]) -> Rle:
     MaskError
         For an invalid mask; for a mask of another size.
     """
-    height, width = checked_size(size)
+    height, width, parts = _boundaries(rles, checked_size(size))
     # The empty array lets an empty list through; each array is even in number.
-    joined = np.concatenate((np.empty(0, np.int64), *_boundaries(rles, height, width)))
+    joined = np.concatenate((np.empty(0, np.int64), *parts))
     return rle_from_boundaries(
         run_lengths.boundaries_from_intervals(joined[::2], joined[1::2]), height, width
     )
@@ -178,8 +186,7 @@ def bounding_box(rle: Rle) -> tuple[int, int, int, int] | None:
     MaskError
         For an invalid mask.
     """
-    height, width, _ = _checked(rle, None)
-    (boundaries,) = _boundaries([rle], height, width)
+    height, _, (boundaries,) = _boundaries([rle])
     first, final = boundaries[::2], boundaries[1::2] - 1
     keep = first <= final
     left, top = np.divmod(first[keep], height)
@@ -224,8 +231,7 @@ def array_from_rle(rle: Rle) -> npt.NDArray[np.bool_]:
     MaskError
         For an invalid mask.
     """
-    height, width, _ = _checked(rle, None)
-    (boundaries,) = _boundaries([rle], height, width)
+    height, width, (boundaries,) = _boundaries([rle])
     runs = np.diff(boundaries, prepend=0, append=height * width)
     pixels: npt.NDArray[np.bool_] = np.repeat(np.arange(runs.size) % 2 == 1, runs)
     return pixels.reshape((height, width), order="F")
