@@ -5,6 +5,7 @@ empty one; everything else is the command that a user types: its arguments, regi
 evaluator and files.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -54,6 +55,7 @@ def evaluate(folder: Path, *arguments: str, task: str = "rsvg_mini") -> Run:
     from lmms_eval.__main__ import cli_evaluate
     from loguru import logger
 
+    gc.freeze()  # the host collects garbage twice a run, among a million objects of its imports
     no_tasks = folder / "no_tasks"
     no_tasks.mkdir(parents=True)
     command = ["lmms-eval", *_arguments(folder, task), "--verbosity", "DEBUG", *arguments]
