@@ -64,10 +64,19 @@ def test_environment_outranks_the_task_and_the_task_outranks_the_default(
     assert declare_profile("rsvg", {"profile": "gemini"}).name == "gemini"
     monkeypatch.setenv("GROUNDING_PROFILE", "qwen2_5_vl:max_pixels=1003520")
     assert declare_profile("rsvg", {"profile": "gemini"}).name == "qwen2_5_vl:max_pixels=1003520"
-    doc = {"expression": "a ship"}
+    doc = {"id": "0", "expression": "a ship", "bbox": [1, 2, 3, 4], "width": 8, "height": 8}
     assert rsvg.doc_to_text(doc) == prompt_text(
         "rsvg", load_profile("qwen2_5_vl"), expression="a ship"
     )
+
+
+@pytest.mark.parametrize(
+    "broken", [{"bbox": [1, 2, 3]}, {"bbox": [1, 2, 3, float("nan")]}, {"id": 7}]
+)
+def test_a_broken_document_ends_the_run_before_it_begins(broken: dict[str, object]) -> None:
+    doc = {"id": "0", "expression": "a ship", "bbox": [1, 2, 3, 4], "width": 8, "height": 8}
+    with pytest.raises(SystemExit, match="prepare rsvg --check"):
+        rsvg.doc_to_text({**doc, **broken})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ in pixels), ``width``, ``height``, ``category`` and ``file``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,50 +18,16 @@ from ..parsing.boxes import parse_boxes
 from ..parsing.profile import Profile
 from ..parsing.spaces import Space
 from ..parsing.written import write_box
-from .conventions import declare_profile, declared_profile, prompt_text
-from .host import (
-    Aggregation,
-    doc_image,
-    first_reply,
-    host_metric_list,
-    read_safely,
-    status_rates,
-)
+from .host import Aggregation, read_safely, status_rates
+from .task import Doc, GroundingTask
 
 BENCHMARK = "rsvg"
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-
-Doc = Mapping[str, Any]
-
-
-def doc_to_visual(doc: Doc) -> list[Any]:
-    """Return the document's image as a list of one RGB PIL image."""
-    return [doc_image(doc["image"])]
-
-
-def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
-    """Return the prompt, in the profile of the run."""
-    profile = declare_profile(BENCHMARK, lmms_eval_specific_kwargs)
-    return prompt_text(BENCHMARK, profile, expression=doc["expression"])
 
 
 def doc_to_target(doc: Doc) -> str:
     """Return the target box as JSON text, for the log."""
     return json.dumps(list(doc["bbox"]))
-
-
-def process_results(doc: Doc, results: Sequence[str | None]) -> dict[str, Any]:
-    """Return what one sample gives to each metric, and under ``grounding`` how it was read.
-
-    Never raises: a defect on our side is logged and scores 0. Every metric gets the same record, so
-    that each can be recomputed from the sample log alone.
-    """
-    return _scored(doc, results, METRICS)
-
-
-def process_results_strict(doc: Doc, results: Sequence[str | None]) -> dict[str, Any]:
-    """Return the same as `process_results` for the metrics with strict thresholds."""
-    return _scored(doc, results, STRICT_METRICS)
 
 
 def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,11 +87,6 @@ def _shifted(box: Box, width: int, height: int) -> Box:
     return max(moved, key=lambda place: area(clip(place, width, height)))
 
 
-def _scored(doc: Doc, results: Sequence[str | None], metrics: Iterable[str]) -> dict[str, Any]:
-    record, reading = score(doc, first_reply(results), declared_profile(BENCHMARK))
-    return {**dict.fromkeys(metrics, record), "grounding": reading}
-
-
 def _metrics(strict: bool) -> dict[str, Aggregation]:
     sign = ">" if strict else "@"
     return {
@@ -143,5 +103,12 @@ def _metrics(strict: bool) -> dict[str, Aggregation]:
 METRICS = _metrics(strict=False)
 STRICT_METRICS = _metrics(strict=True)
 
-metric_list = host_metric_list(METRICS)
-strict_metric_list = host_metric_list(STRICT_METRICS)
+_task = GroundingTask(BENCHMARK, score, METRICS)
+doc_to_visual = _task.doc_to_visual
+doc_to_text = _task.doc_to_text
+process_results = _task.process_results
+metric_list = _task.metric_list
+
+_strict_task = GroundingTask(BENCHMARK, score, STRICT_METRICS)
+process_results_strict = _strict_task.process_results
+strict_metric_list = _strict_task.metric_list
