@@ -55,7 +55,8 @@ def _prepare(options: argparse.Namespace) -> int:
 
     folder = options.output or data_root() / options.benchmark
     if options.source:
-        rsvg.prepare(options.source, folder, options.skip_broken, tuple(options.splits))
+        made = rsvg.prepare(options.source, folder, options.skip_broken, tuple(options.splits))
+        print("\n".join([*made.sentences(), f"written to {folder}"]))
     if options.check or not options.source:
         problems = rsvg.check(folder)
         print("\n".join(problems) or f"{folder}: no problem found")

@@ -40,7 +40,8 @@ def check(record: Mapping[str, Any], schema: str) -> None:
 @cache
 def validator(schema: str) -> Draft202012Validator:
     """Return the compiled validator of a schema in spec/, by its path there."""
-    return Draft202012Validator({"$ref": BASE + schema}, registry=Registry(retrieve=_from_spec))
+    registry: Registry[Any] = Registry(retrieve=_from_spec)  # type: ignore[call-arg]
+    return Draft202012Validator({"$ref": BASE + schema}, registry=registry)
 
 
 def finite(value: float) -> float | None:
