@@ -109,9 +109,8 @@ def _is_near(got: float, expected: Any, tolerance: float) -> bool:
     if isinstance(expected, bool) or not isinstance(expected, (int, float, str)):
         return False
     exact = exact_number(expected)
-    return math.isfinite(got) and abs(Fraction(got) - exact) <= Fraction(tolerance) * max(
-        1, abs(exact)
-    )
+    allowed = Fraction(tolerance) * max(Fraction(1), abs(exact))
+    return math.isfinite(got) and abs(Fraction(got) - exact) <= allowed
 
 
 def exact_number(written: float | str) -> Fraction:
