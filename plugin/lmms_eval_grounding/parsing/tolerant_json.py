@@ -118,25 +118,27 @@ def _strict(text: str, start: int) -> Value | None:
     return Value(data, start, end, repaired=False, truncated=False)
 
 
-# A string runs to its closing quote or, if there is none, to the end of the text. A single quote
-# closes a string only where a value can end, and inside a word it is an apostrophe.
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<open>[\[{(［｛（])
     |(?P<close>[\]})］｝）])
     |(?P<colon>[:：])
     |(?P<comma>[,;，；、])
-    |(?P<string>"(?:[^"\\]|\\.)*"?
-        |'(?:[^'\\]|\\.|'(?!\s*(?:[,:;\]})，：；、］｝）]|\Z)))*'?
-        |“[^”]*”?
-        |‘[^’]*’?)
+    |(?P<quote>["'“‘])
     |(?P<word>[^\s\[\]{}()［］｛｝（）:：,;，；、"“”‘’']
         [^\s\[\]{}()［］｛｝（）:：,;，；、"“”‘’]*)
     |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
 _CLOSES = {"]": "[", "］": "[", ")": "[", "）": "[", "}": "{", "｝": "{"}
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+# What ends a string, by its first quote, and escapes that do not. A single quote ends a string only
+# where a value can end, and inside a word it is an apostrophe.
+_STRING_STOPS = {
+    '"': re.compile(r'\\.|"', re.DOTALL),
+    "'": re.compile(r"\\.|'(?=\s*(?:[,:;\]})，：；、］｝）]|\Z))", re.DOTALL),
+    "“": re.compile("”"),
+    "‘": re.compile("’"),
+}
 _ABSENT = object()
 
 
@@ -199,8 +201,11 @@ class _Scanner:
             assert token is not None
             position = token.end()
             kind, text = str(token.lastgroup), token.group()
-            if kind == "string" and not (len(text) > 1 and text[-1] == _QUOTES[text[0]]):
-                break
+            if kind == "quote":
+                end = _end_of_string(self.text, token.start())
+                if end is None:
+                    break
+                kind, text, position = "string", self.text[token.start() : end], end
             done = self._take(kind, text)
             if done is not _ABSENT:
                 repaired = not is_json(self.text[self.start : position])
@@ -247,6 +252,14 @@ class _Scanner:
                 return data
             if data is not BROKEN:
                 self.stack[-1].put(data)
+
+
+def _end_of_string(text: str, start: int) -> int | None:
+    """Return where the string that opens at ``start`` ends, or None if it never does."""
+    for stop in _STRING_STOPS[text[start]].finditer(text, start + 1):
+        if not stop.group().startswith("\\"):
+            return stop.end()
+    return None
 
 
 def _unescaped(quoted: str) -> str:
