@@ -1,0 +1,75 @@
+"""One benchmark as the host wants it: prompts out, replies in, one record per sample and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..contract import ContractError, check
+from ..parsing.profile import Profile
+from .conventions import declare_profile, declared_profile, prompt_text
+from .host import Aggregation, Refusal, doc_image, first_reply, host_metric_list
+
+Doc = Mapping[str, Any]
+Score = Callable[[Doc, str | None, Profile], tuple[dict[str, Any], dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class GroundingTask:
+    """The functions that a task YAML points to, for one benchmark and one set of metrics.
+
+    Attributes
+    ----------
+    benchmark
+        The benchmark's name: of its folder in tasks/, of its schemas in spec/records/.
+    score
+        From a document, a reply and a profile to the sample's record and to how it was read.
+    metrics
+        Reported name to aggregation over records.
+    """
+
+    benchmark: str
+    score: Score
+    metrics: Mapping[str, Aggregation]
+
+    def doc_to_visual(self, doc: Doc) -> list[Any]:
+        """Return the document's image as a list of one RGB PIL image."""
+        return [doc_image(doc["image"])]
+
+    def doc_to_text(
+        self, doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return the prompt, in the profile of the run.
+
+        The host asks for every prompt before it asks a model for anything, so this is where a
+        broken document ends the run, not after hours of answers.
+        """
+        self._check_document(doc)
+        profile = declare_profile(self.benchmark, lmms_eval_specific_kwargs)
+        return prompt_text(self.benchmark, profile, expression=doc["expression"])
+
+    def process_results(self, doc: Doc, results: Sequence[str | None]) -> dict[str, Any]:
+        """Return what one sample gives to each metric, and under ``grounding`` how it was read.
+
+        Never raises for a reply: a defect on our side is logged and scores 0. Every metric gets the
+        same record, so that each can be recomputed from the sample log alone.
+        """
+        profile = declared_profile(self.benchmark)
+        record, reading = self.score(doc, first_reply(results), profile)
+        return {**dict.fromkeys(self.metrics, record), "grounding": reading}
+
+    @property
+    def metric_list(self) -> list[dict[str, Any]]:
+        """The ``metric_list`` of the task."""
+        return host_metric_list(self.metrics)
+
+    def _check_document(self, doc: Doc) -> None:
+        columns = {name: value for name, value in doc.items() if name != "image"}
+        try:
+            check(columns, f"records/{self.benchmark}_document.json")
+        except ContractError as fault:
+            raise Refusal(
+                f"document {doc.get('id')!r} of {self.benchmark} is broken ({fault}); prepare the "
+                f"data again, or see `lmms-eval-grounding prepare {self.benchmark} --check`"
+            ) from None
