@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from tqdm import tqdm
-
-from .errors import SourceError
 from .folder import prepared_folder
 from .manifest import LeftOutList, Manifest, write_manifest
-from .mmscan_annotations import NO_VOLUME, Annotations, read_annotations
 from .mmscan_check import check
-from .mmscan_frames import scans_with_frames
-from .mmscan_json import samples_of
-from .mmscan_layout import ANNOTATIONS, SPLITS, ReleaseFiles, find_files
-from .mmscan_samples import (
-    FLATTENED,
-    SCAN_LEFT_OUT,
-    Sample,
-    every_nth,
-    features,
-    flattened,
-    read_sample,
-    reason_to_leave_out,
-    row_of,
-    survivors_of_flattening,
-    unique_id,
-)
-from .mmscan_table import digest_of, scans_file, write_scans
-from .parquet import Row, write_split
+from .mmscan_choice import SampleList
+from .mmscan_layout import ANNOTATIONS, SPLITS, find_files
+from .mmscan_sample import features
+from .mmscan_split import Frames, SplitMaker
 
 __all__ = ["ANNOTATIONS", "SPLITS", "check", "features", "prepare"]
 
-# Below the folder that is made: frames that were copied, and what was left out, line by line.
+# Below the folder that is made.
 COPIED_FRAMES = Path("data", "frames")
-LEFT_OUT = Path("data", "left_out.jsonl")
 
 
 def prepare(
@@ -84,7 +60,7 @@ def prepare(
     token_flatten
         Do as the devkit does by default, which changes samples and targets: keep only targets
         whose mention in the text is marked, and delete some other samples by mistake (see
-        ``mmscan_samples.survivors_of_flattening``).
+        ``mmscan_choice.survivors_of_flattening``).
     annotations
         ``v1`` or ``v2``: the EmbodiedScan annotations that boxes and poses come from.
     frames
@@ -111,30 +87,40 @@ def prepare(
         For an unknown split or version of the annotations, or a ratio outside (0, 1].
     """
     _check_choices(splits, ratio, annotations)
+    ratio = ratio or 1.0
     chosen = tuple(split for split in SPLITS if split in splits)
     files = find_files(Path(source), chosen, annotations)
     frames_root = (Path(frames) if frames else files.frames).absolute()
+    needed = look_for_frames or copy_frames
     left_out = LeftOutList(skip_broken)
     with prepared_folder(output, "mmscan") as folder:
+        copies = folder / COPIED_FRAMES if copy_frames else None
         made = {}
         for split in chosen:
-            copies = folder / COPIED_FRAMES if copy_frames else None
-            making = _Split(files, split, ratio or 1.0, token_flatten, left_out, progress)
-            made[split] = making.make(folder, frames_root, look_for_frames, copies)
+            samples = SampleList(files.samples, split, ratio, token_flatten)
+            handling = Frames(frames_root, needed, copies)
+            maker = SplitMaker(
+                folder=folder,
+                files=files,
+                samples=samples,
+                frames=handling,
+                left_out=left_out,
+                progress=progress,
+            )
+            made[split] = maker.make()
         manifest = Manifest(
             benchmark="mmscan",
             release=f"MMScan beta release, boxes of embodiedscan-{annotations}",
             source=files.root.resolve().name,
-            splits={split: counts.rows for split, counts in made.items()},
+            splits={split: report.rows for split, report in made.items()},
             left_out=left_out.entries,
-            left_out_counts={split: dict(counts.left_out) for split, counts in made.items()},
+            left_out_counts={split: report.left_out for split, report in made.items()},
             details={
-                "ratio": ratio or 1.0,
+                "ratio": ratio,
                 "token_flatten": token_flatten,
                 "frames_root": COPIED_FRAMES.as_posix() if copy_frames else str(frames_root),
-                "frames_looked_for": look_for_frames,
-                "scans": {split: counts.scans for split, counts in made.items()},
-                "samples": {split: counts.samples for split, counts in made.items()},
+                "frames_looked_for": needed,
+                "scans": {split: report.scans for split, report in made.items()},
             },
         )
         write_manifest(folder, manifest)

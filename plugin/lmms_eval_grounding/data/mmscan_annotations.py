@@ -54,8 +54,8 @@ class Annotations:
         By scan id: the entry of the pickle.
     """
 
-    objects: Mapping[str, Objects]
-    scans: Mapping[str, Mapping[str, Any]]
+    objects: dict[str, Objects]
+    scans: dict[str, Mapping[str, Any]]
 
 
 def read_annotations(path: Path, *, progress: bool) -> Annotations:

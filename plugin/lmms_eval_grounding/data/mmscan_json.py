@@ -1,4 +1,4 @@
-"""The samples of ``MMScan_VG.json`` one by one: the file has about a gigabyte, a sample 600 bytes."""
+"""The samples of ``MMScan_VG.json`` one by one: the file has near a gigabyte."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ def samples_of(path: Path, split: str) -> Iterator[Any]:
     Raises
     ------
     SourceError
-        When the file cannot be read, is no such JSON, ends too early or lacks the split. The
-        message does not name the file.
+        When the file cannot be read, is no such JSON, ends too early or lacks the split.
     """
     try:
         with path.open(encoding="utf-8") as file:
-            yield from _Reader(file).entries(split)
+            yield from _Reader(file, path.name).entries(split)
     except UnicodeDecodeError as fault:
-        raise SourceError(f"not UTF-8 ({fault.reason})") from fault
+        raise SourceError(f"{path.name}: not UTF-8 ({fault.reason})") from fault
     except OSError as fault:
-        raise SourceError(f"cannot be read ({fault.strerror})") from fault
+        raise SourceError(f"{path.name}: cannot be read ({fault.strerror})") from fault
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -48,8 +47,9 @@ def _no_constant(name: str) -> NoReturn:
 class _Reader:
     """Reads a JSON text value by value, of which only the present chunk is in memory."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, name: str) -> None:
         self._file = file
+        self._name = name
         self._decoder = json.JSONDecoder(parse_constant=_no_constant)
         self._text = ""
         self._at = 0
@@ -75,7 +75,8 @@ class _Reader:
         if self._next():
             self._fail("something follows the end")
         if wanted not in found:
-            raise SourceError(f"has no split {wanted!r}; it has {', '.join(found) or 'none'}")
+            there = ", ".join(found) or "none"
+            raise SourceError(f"{self._name}: has no split {wanted!r}; it has {there}")
 
     def _array(self, key: str) -> Iterator[Any]:
         self._where = f"the beginning of {key}"
@@ -113,7 +114,10 @@ class _Reader:
             except ValueError as fault:
                 # Perhaps the value only is not all in memory yet.
                 if len(self._text) - self._at > _MAX_VALUE or not self._more():
-                    self._fail(str(getattr(fault, "msg", fault)))
+                    if isinstance(fault, json.JSONDecodeError):
+                        self._at = fault.pos
+                        self._fail(fault.msg)
+                    self._fail(str(fault))
             except RecursionError:
                 self._fail("it is nested too deeply")
             else:
@@ -132,4 +136,4 @@ class _Reader:
 
     def _fail(self, reason: str) -> NoReturn:
         place = f"character {self._before + self._at:,}, {self._where}"
-        raise SourceError(f"not the JSON of the release ({place}: {reason})")
+        raise SourceError(f"{self._name}: not the JSON of the release ({place}: {reason})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,11 @@ def frame_image(scan: Scan, frame: int) -> Image.Image:
     """
     path = scan.frame_file(frame)
     try:
-        with Image.open(path) as image:
-            return image.convert("RGB")
-    except OSError as fault:
+        with Image.open(path) as file:
+            image: Image.Image = file.convert("RGB")
+    except (OSError, ValueError, SyntaxError) as fault:
         raise MissingData(_no_frame(path, fault)) from fault
+    return image
 
 
 @lru_cache(2**14)
@@ -85,15 +87,16 @@ def image_size(path: Path) -> tuple[int, int]:
         When the file is missing or no image.
     """
     try:
-        with Image.open(path) as image:
-            return image.size
-    except OSError as fault:
+        with Image.open(path) as file:
+            width, height = file.size
+    except (OSError, ValueError, SyntaxError) as fault:
         raise MissingData(_no_frame(path, fault)) from fault
+    return width, height
 
 
-def _no_frame(path: Path, fault: OSError) -> str:
+def _no_frame(path: Path, fault: Exception) -> str:
     return (
-        f"mmscan: the frame {path} cannot be read ({fault.strerror or fault}); frames stay where "
+        f"mmscan: the frame {path} cannot be read ({fault}); frames stay where "
         "they were when the data were prepared: put them back, or prepare again with --frames"
     )
 
@@ -118,8 +121,6 @@ def _scan_table(digest: str, _settings: tuple[str, str]) -> ScanTable:
 
 def _folders() -> Iterator[Path]:
     """Give the folders that may hold the scans; the mini set is not made unless it is reached."""
-    try:
+    with suppress(MissingData):
         yield Path(dataset_path("mmscan"))
-    except MissingData:
-        pass
     yield Path(mini_path("mmscan"))

@@ -140,7 +140,7 @@ def transform(boxes: ArrayLike, pose: ArrayLike) -> Floats:
     """
     boxes = np.asarray(boxes, dtype=np.float64)
     pose = np.asarray(pose, dtype=np.float64)
-    if not _is_rigid(pose):
+    if pose.shape != (4, 4) or not is_rigid(pose):
         raise ValueError(f"pose must be a rigid (4, 4) transform, got {pose.tolist()}")
     turn, shift = pose[:3, :3], pose[:3, 3]
     with np.errstate(invalid="ignore"):
@@ -149,13 +149,26 @@ def transform(boxes: ArrayLike, pose: ArrayLike) -> Floats:
         return np.concatenate([centres, boxes[..., 3:6], euler_from_rotation(rotations)], axis=-1)
 
 
-def _is_rigid(pose: Floats) -> bool:
-    if pose.shape != (4, 4) or not np.isfinite(pose).all():
-        return False
-    turn = pose[:3, :3]
-    skew = np.abs(turn.T @ turn - np.eye(3)).max()
-    homogeneous = np.array_equal(pose[3], [0.0, 0.0, 0.0, 1.0])
-    return bool(homogeneous and skew <= POSE_TOLERANCE and np.linalg.det(turn) > 0)
+def is_rigid(poses: ArrayLike) -> Mask:
+    """Return which matrices, (..., 4, 4) -> (...), are rigid transforms to `POSE_TOLERANCE`.
+
+    A scaled, mirrored, transposed or not finite one is not.
+
+    Raises
+    ------
+    ValueError
+        The array is not (..., 4, 4).
+    """
+    poses = np.asarray(poses, dtype=np.float64)
+    if poses.shape[-2:] != (4, 4):
+        raise ValueError(f"poses must be (..., 4, 4), got {poses.shape}")
+    finite = np.isfinite(poses).all(axis=(-2, -1))
+    turn = np.where(finite[..., None, None], poses, 0.0)[..., :3, :3]
+    homogeneous = (poses[..., 3, :] == [0.0, 0.0, 0.0, 1.0]).all(axis=-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        skew = np.abs(np.swapaxes(turn, -1, -2) @ turn - np.eye(3)).max(axis=(-2, -1))
+        rigid: Mask = finite & homogeneous & (skew <= POSE_TOLERANCE) & (np.linalg.det(turn) > 0)
+    return rigid
 
 
 def iou_matrix(preds: ArrayLike, targets: ArrayLike) -> Floats:
