@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ def problems_of_folder(
     features: datasets.Features,
     problems_of_row: Callable[[Row], Iterable[str]],
     problems_of_manifest: Callable[[Manifest], Iterable[str]],
+    *,
+    nullable: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield what is wrong with a prepared folder, one sentence each, with the file in question.
 
@@ -38,9 +41,11 @@ def problems_of_folder(
     features
         The columns it must have.
     problems_of_row
-        Gives the problems of one row; no column of it is null.
+        Gives the problems of one row; no column of it is null but those of ``nullable``.
     problems_of_manifest
         Gives the problems of the manifest that only the benchmark knows, such as official counts.
+    nullable
+        The columns in which null says something.
     """
     try:
         manifest = read_manifest(folder)
@@ -63,9 +68,39 @@ def problems_of_folder(
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 yield from _problems_of_file(path, file, rows, arrow_schema(features))
                 if file.schema_arrow.equals(arrow_schema(features)):
-                    yield from _problems_of_rows(path, file, owners, problems_of_row)
+                    yield from _problems_of_rows(path, file, owners, problems_of_row, nullable)
         except (OSError, pa.ArrowException) as fault:
             yield f"{path}: cannot be read ({fault})"
+
+
+def problems_of_counts(
+    manifest: Manifest,
+    releases: Mapping[str, Mapping[str, int]],
+    *,
+    row_reasons: Collection[str] = (),
+) -> Iterator[str]:
+    """Yield which splits have other counts than the release that the manifest names.
+
+    Parameters
+    ----------
+    manifest
+        The manifest.
+    releases
+        By name of a release, how many rows its splits have.
+    row_reasons
+        The reasons in ``left_out_counts`` that count rows, not parts of them.
+    """
+    official = releases.get(manifest.release, {})
+    listed = Counter(entry.split for entry in manifest.left_out)
+    for split, rows in manifest.splits.items():
+        counted = manifest.left_out_counts.get(split, {})
+        left_out = listed[split] + sum(counted.get(reason, 0) for reason in row_reasons)
+        expected = official.get(split)
+        if expected is not None and rows + left_out != expected:
+            yield (
+                f"{split} has {rows:,} rows and {left_out:,} left out, the {manifest.release} has "
+                f"{expected:,}"
+            )
 
 
 def _problems_of_file(
@@ -88,12 +123,13 @@ def _problems_of_rows(
     file: pq.ParquetFile,
     owners: dict[str, str],
     problems_of_row: Callable[[Row], Iterable[str]],
+    nullable: Collection[str],
 ) -> Iterator[str]:
     number = 0
     for row in _rows(file):
         where = f"{path}, row {number} (id {row['id']})"
         number += 1
-        empty = [column for column, value in row.items() if value is None]
+        empty = [name for name, value in row.items() if value is None and name not in nullable]
         if empty:
             yield f"{where}: no {', '.join(empty)}"
             continue

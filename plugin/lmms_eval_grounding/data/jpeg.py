@@ -21,7 +21,7 @@ def check_jpeg(data: bytes, *, width: int, height: int) -> None:
     ------
     SourceError
         When the bytes are no JPEG, end too early, have another size, or carry an EXIF orientation
-        by which readers (``datasets`` too) turn the picture, while its boxes stay as they are.
+        by which readers (``datasets`` too) turn the picture, while its annotation stays as it is.
     """
     try:
         with Image.open(io.BytesIO(data), formats=("JPEG",)) as image:
@@ -36,7 +36,7 @@ def check_jpeg(data: bytes, *, width: int, height: int) -> None:
             if orientation != 1:
                 raise SourceError(
                     f"the EXIF orientation is {orientation}: readers would turn the picture away "
-                    "from its boxes"
+                    "from its annotation"
                 )
             image.load()
     except SourceError:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import platformdirs
 
-from .errors import MissingData
-from .manifest import is_finished
+from .errors import DataError, MissingData
+from .manifest import is_finished, read_manifest
 
 # What to give ``prepare --source``: the name of the folder in the official release.
 SOURCES: Mapping[str, str] = {
@@ -81,12 +81,29 @@ def dataset_path(benchmark: str, split: str | None = None) -> str:
         folder = data_root() / benchmark
         if not is_finished(folder, benchmark):
             raise MissingData(f"{benchmark}: no data in {folder}; make it with: {command}")
+    _refuse_lost_images(folder, benchmark, command)
     if split is not None and not any(folder.glob(f"data/{split}-*.parquet")):
         raise MissingData(
             f"{benchmark}: no split {split!r} in {folder}; make it from a source that has it, "
             f"with: {command}"
         )
     return str(folder)
+
+
+def _refuse_lost_images(folder: Path, benchmark: str, command: str) -> None:
+    """Raise where the images of a folder that holds their paths only are gone.
+
+    Some models of the host take an image that cannot be opened for one in which nothing was found.
+    """
+    try:
+        images = read_manifest(folder).details.get("images")
+    except DataError:
+        return  # data of the user's own
+    if isinstance(images, str) and not Path(images).is_dir():
+        raise MissingData(
+            f"{benchmark}: {folder} needs the images in {images}, which is no folder any more; put "
+            f"them back, or make it again with: {command}"
+        )
 
 
 def __getattr__(name: str) -> str:

@@ -23,9 +23,12 @@ from .folder import alone_in
 from .manifest import is_finished
 
 _HERE = Path(__file__).parent
-# Frames stay where a release has them; those of a mini set are copied out of the package, which may
-# be removed or replaced while the prepared set is in the cache.
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {"mmscan": {"copy_frames": True}}
+# Images and frames stay where a release has them; those of a mini set are copied out of the
+# package, which may be removed or replaced while the prepared set is in the cache.
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "gres": {"embed_images": True},
+    "mmscan": {"copy_frames": True},
+}
 # A conversion takes a second or two; processes that start together wait for the first.
 _WAIT_SECONDS = 120
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from .check import problems_of_folder
+from .check import problems_of_counts, problems_of_folder
 from .errors import SourceError
 from .jpeg import check_jpeg
-from .manifest import Manifest
 from .parquet import Row
 from .rsvg_source import features
 from .rsvg_splits import RELEASES
@@ -33,23 +32,12 @@ def check(folder: str | Path) -> list[str]:
     list of str
         One sentence per problem, each with the file and, where there is one, the row.
     """
+    problems_of_manifest = partial(problems_of_counts, releases=RELEASES)
     return list(
         problems_of_folder(
-            Path(folder), "rsvg", features(), _RowCheck().problems, _problems_of_counts
+            Path(folder), "rsvg", features(), _RowCheck().problems, problems_of_manifest
         )
     )
-
-
-def _problems_of_counts(manifest: Manifest) -> Iterator[str]:
-    official = RELEASES.get(manifest.release, {})
-    left_out = Counter(entry.split for entry in manifest.left_out)
-    for split, rows in manifest.splits.items():
-        expected = official.get(split)
-        if expected is not None and rows + left_out[split] != expected:
-            yield (
-                f"{split} has {rows:,} rows and {left_out[split]:,} left out, the "
-                f"{manifest.release} has {expected:,}"
-            )
 
 
 class _RowCheck:
