@@ -36,22 +36,23 @@ def json_boxes(text: str, convention: BoxConvention) -> Reading:
     """Read boxes from JSON: the values of the profile's keys, wherever they are nested.
 
     If the whole text is one list without objects, it is read like such a value where the profile is
-    ``bare``. Flags tell of the values that gave rows, or of all values if none did.
+    ``bare``. Flags tell of the values that gave rows, or of a cut if none did.
     """
-    found = list(tolerant_json.values(text))
-    readings = [(list(_json_rows(value.data, convention)), value) for value in found]
-    if convention.bare and len(found) == 1 and _is_all(text, found[0]):
-        whole = found[0]
-        if isinstance(whole.data, list) and not _objects_in(whole.data):
-            readings = [(list(_json_rows(whole.data, convention, keyed=True)), whole)]
-    rows = [row for value_rows, _ in readings for row in value_rows]
-    told = [value for value_rows, value in readings if value_rows or not rows]
-    flags = {"truncated"} if any(value.truncated for value in told) else set()
-    if rows and any(value.repaired for value in told):
-        flags.add("repaired")
-    if not rows and any(_gives_point(value.data) for value in found):
-        rows = [Row(fault="point")]
-    return Reading(rows, frozenset(flags))
+    rows: list[Row] = []
+    flags: set[str | None] = set()
+    cut = gives_point = False
+    for value in tolerant_json.values(text):
+        is_list = isinstance(value.data, list) and not _objects_in(value.data)
+        keyed = convention.bare and is_list and value.is_all_of(text)
+        found = list(_json_rows(value.data, convention, keyed))
+        rows += found
+        flags |= {value.flag} if found else set()
+        cut = cut or value.flag == "truncated"
+        gives_point = gives_point or _gives_point(value.data)
+    if not rows:
+        flags = {"truncated"} if cut else set()
+        rows = [Row(fault="point")] if gives_point else []
+    return Reading(rows, frozenset(flag for flag in flags if flag))
 
 
 def unkeyed_lists(text: str, convention: BoxConvention) -> Reading:
@@ -79,8 +80,15 @@ def bracket_lists(text: str, convention: BoxConvention) -> Reading:
 
 def point_pairs(text: str, convention: BoxConvention) -> Reading:
     """Read ``(x1,y1),(x2,y2)``; one point, or a chain of more than two, is no box."""
-    chains = _POINT_CHAIN.finditer(_narrow(text))
-    return Reading([_row(_numbers_in(chain.group()), convention) for chain in chains])
+    text = _narrow(text)
+    chains: list[list[float | None]] = []
+    end = 0
+    for point in _PARENTHESES.finditer(text):
+        if not chains or text[end : point.start()].strip() != ",":
+            chains.append([])
+        chains[-1] += _numbers_in(point.group())
+        end = point.end()
+    return Reading([_row(chain, convention) for chain in chains])
 
 
 def tagged_numbers(text: str, convention: BoxConvention) -> Reading:
@@ -141,10 +149,10 @@ SYNTAXES: dict[str, Syntax] = {
 
 _N = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_POINT_CHAIN = re.compile(rf"\(\s*{_N}\s*,\s*{_N}\s*\)(?:\s*,\s*\(\s*{_N}\s*,\s*{_N}\s*\))*")
+_PARENTHESES = re.compile(rf"\(\s*{_N}\s*,\s*{_N}\s*\)")
 _TAGGED = re.compile(r"<b?box>([\d\s.,+-]*)</?b?box>")
 _BRACED = re.compile(r"\{\s*(?:<[\d.+-]*>\s*)+(?:\|\s*<[\d.+-]*>\s*)?\}")
-_ONLY_NUMBERS = re.compile(rf"{_N}(?:\s*[,_]\s*{_N}|\s+{_N})*")
+_BETWEEN_NUMBERS = re.compile(r"\s*[,_]\s*|\s+")
 _LOCATION_RUN = re.compile(r"(?:<(?:loc_?|bin_)\d{1,4}>\s*)+")
 _PATCH_RUN = re.compile(r"(?:<patch_index_\d{4}>\s*)+")
 _BIN_PAIR = re.compile(r"<bin_\d{1,4}_\d{1,4}>(?:\s*<bin_\d{1,4}_\d{1,4}>)?")
@@ -177,7 +185,8 @@ def _token_numbers(tokens: str) -> list[float | None]:
 
 
 def _only_numbers(text: str) -> list[str]:
-    return [text] if _ONLY_NUMBERS.fullmatch(text.strip()) else []
+    tokens = _BETWEEN_NUMBERS.split(text.strip())
+    return [" ".join(tokens)] if all(map(_DIGITS.fullmatch, tokens)) else []
 
 
 def _row(numbers: list[float | None], convention: BoxConvention) -> Row:
@@ -196,10 +205,6 @@ def _token_rows(
         numbers = _token_numbers(run.group())
         rows += [_row(numbers[i : i + size], convention) for i in range(0, len(numbers), size)]
     return rows
-
-
-def _is_all(text: str, value: tolerant_json.Value) -> bool:
-    return not text[: value.start].strip() and not text[value.end :].strip()
 
 
 def _json_rows(data: Any, convention: BoxConvention, keyed: bool = False) -> Iterator[Row]:

@@ -40,15 +40,18 @@ class Value(NamedTuple):
     """One JSON value found in a text.
 
     ``data`` is made of `Pairs`, ``list``, ``str``, `Word`, ``int``, ``float`` (also NaN and
-    infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. A value is
-    ``repaired`` if it is whole but no strict JSON, and ``truncated`` if the text ends inside it.
+    infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. ``flag`` is
+    ``"truncated"`` if the text ends inside the value, else ``"repaired"`` if it is no strict JSON.
     """
 
     data: Any
     start: int
     end: int
-    repaired: bool
-    truncated: bool
+    flag: str | None
+
+    def is_all_of(self, text: str) -> bool:
+        """Return whether the value is all of the text it was found in."""
+        return (self.start, self.end) == (0, len(text))
 
 
 def values(text: str, start: int = 0) -> Iterator[Value]:
@@ -115,7 +118,7 @@ def _strict(text: str, start: int) -> Value | None:
         data, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return Value(data, start, end, repaired=False, truncated=False)
+    return Value(data, start, end, flag=None)
 
 
 _TOKEN = re.compile(
@@ -208,9 +211,9 @@ class _Scanner:
                 kind, text, position = "string", self.text[token.start() : end], end
             done = self._take(kind, text)
             if done is not _ABSENT:
-                repaired = not is_json(self.text[self.start : position])
-                return Value(done, self.start, position, repaired, truncated=False)
-        return Value(self._cut(), self.start, len(self.text), repaired=False, truncated=True)
+                sound = is_json(self.text[self.start : position])
+                return Value(done, self.start, position, None if sound else "repaired")
+        return Value(self._cut(), self.start, len(self.text), "truncated")
 
     def _take(self, kind: str, text: str) -> Any:
         if kind == "open":
