@@ -21,7 +21,7 @@ EXPRESSIONS = {"rsvg": "the larger storage tank"}
 def rendered(benchmark: str) -> dict[str, str]:
     return {
         name: prompt_text(benchmark, load_profile(name), expression=EXPRESSIONS[benchmark])
-        for name in profile_names()
+        for name in profile_names("box")
     }
 
 
@@ -44,7 +44,7 @@ def test_every_prompt_holds_the_expression_and_no_open_mark(benchmark: str) -> N
         assert "{expression}" not in prompt, name
 
 
-@pytest.mark.parametrize("name", profile_names())
+@pytest.mark.parametrize("name", profile_names("box"))
 def test_an_echoed_prompt_is_no_answer(name: str) -> None:
     profile = load_profile(name)
     prompt = prompt_text("rsvg", profile, expression="the larger storage tank")

@@ -19,7 +19,9 @@ from lmms_eval_grounding.parsing.profile import load_profile, profile_names
 from lmms_eval_grounding.parsing.written import write_box
 
 DECLARED = json.loads(files("lmms_eval_grounding.parsing").joinpath("profiles.json").read_text())
-WRITES_BOXES = [name for name in profile_names() if DECLARED[name]["box"]["syntaxes"] != ["points"]]
+WRITES_BOXES = [
+    name for name in profile_names("box") if DECLARED[name]["box"]["syntaxes"] != ["points"]
+]
 SIZES = [(800, 800), (300, 200), (1024, 683), (37, 1200)]
 SMALLEST = 4  # pixels a side
 
@@ -141,7 +143,7 @@ def test_no_label_disturbs_the_box(name, label):
     assert parse_boxes(write_box(box, profile, 800, 800, label), profile, 800, 800) == plain
 
 
-@pytest.mark.parametrize("name", profile_names())
+@pytest.mark.parametrize("name", profile_names("box"))
 def test_the_example_of_a_profile_is_what_it_writes(name):
     profile = load_profile(name)
     box = (160.0, 240.0, 600.0, 560.0)

@@ -34,7 +34,10 @@ def _tasks_dir(options: argparse.Namespace) -> None:
 def _profiles(options: argparse.Namespace) -> None:
     for name in options.name or profile_names():
         profile = load_profile(name)
-        print(f"{name:18} {profile.title}\n{'':18} {_one_line(profile.box.example)}")
+        print(f"{name:18} {profile.title}")
+        for answer, convention in (("box", profile.box), ("mask", profile.mask)):
+            if convention:
+                print(f"{'':18} {answer + ':':5} {_one_line(convention.example)}")
 
 
 def _parse(options: argparse.Namespace) -> None:
@@ -113,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     profiles = command(
         "profiles",
         _profiles,
-        "list the profiles: how families of models write boxes, each with an example",
+        "list the profiles: how families of models write boxes and masks, with examples",
         "profiles qwen3_vl gemini",
     )
     profiles.add_argument("name", nargs="*", help="only these")

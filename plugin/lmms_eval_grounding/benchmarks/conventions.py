@@ -35,14 +35,19 @@ def declare_profile(benchmark: str, kwargs: Mapping[str, Any] | None) -> Profile
     Raises
     ------
     Refusal
-        If there is no such profile; says where the name comes from, and which names there are.
+        If there is no such profile, or it does not say how this benchmark's answers are written;
+        says where the name comes from, and which names there are.
     """
-    named = os.environ.get(VARIABLE)
-    if named:
-        profile = named_profile(named, VARIABLE)
-    else:
+    named, origin = os.environ.get(VARIABLE), VARIABLE
+    if not named:
         named = (kwargs or {}).get("profile") or DEFAULT_PROFILE
-        profile = named_profile(named, f"the task's lmms_eval_specific_kwargs of {benchmark}")
+        origin = f"the task's lmms_eval_specific_kwargs of {benchmark}"
+    profile = named_profile(named, origin)
+    if _base_name(profile) not in _prompts(benchmark):
+        raise Refusal(
+            f"{origin}: profile {named!r} has no prompt for {benchmark}; choose one of: "
+            f"{', '.join(_prompts(benchmark))}"
+        )
     before = _in_force.get(benchmark)
     if before is not None and before != profile:
         _logger.warning(
@@ -74,10 +79,15 @@ def prompt_text(benchmark: str, profile: Profile, **fields: str) -> str:
 
     Marks are replaced by name only, so that a prompt may hold braces of JSON.
     """
-    text = _prompts(benchmark)[profile.name.partition(":")[0]]
+    text = _prompts(benchmark)[_base_name(profile)]
     for name, value in fields.items():
         text = text.replace("{" + name + "}", value)
     return text
+
+
+def _base_name(profile: Profile) -> str:
+    """Return a profile's name without its options."""
+    return profile.name.partition(":")[0]
 
 
 @cache

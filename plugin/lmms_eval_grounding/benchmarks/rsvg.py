@@ -69,9 +69,10 @@ def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
     if error == "shifted":
         box = _shifted(box, width, height)
     if error == "wrong-space":
-        in_pixels = profile.box.space.extent == "image"
+        convention = profile.box_convention()
+        in_pixels = convention.space.extent == "image"
         other = Space((1000.0, 1000.0)) if in_pixels else Space("image")
-        profile = replace(profile, box=replace(profile.box, space=other))
+        profile = replace(profile, box=replace(convention, space=other))
     if error == "truncated":  # a label behind the box would be all that is cut off
         reply = write_box(box, profile, width, height)
         return reply[: len(reply) // 2]

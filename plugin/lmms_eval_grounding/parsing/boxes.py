@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from ..geometry.boxes import Box, area, bounds_of_rotated, clip
 from .answer import final_answer
+from .convention import BoxConvention
 from .none_answers import holds_nothing, says_none
 from .parsed import ParsedBoxes
-from .profile import BoxConvention, Profile
+from .profile import Profile
 from .syntaxes import SYNTAXES, Reading, Row, points, unkeyed_lists
 
 
@@ -17,16 +18,22 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
 
     Never raises, whatever the reply holds; takes time linear in its length. The rules stand in
     spec/parsers/. Nothing but the reply, the declared profile and the image size is looked at.
+
+    Raises
+    ------
+    ProfileError
+        If the profile does not say how a box is written.
     """
+    convention = profile.box_convention()
     answer = final_answer(reply)
     flags = {"truncated"} if answer.truncated else set()
     if answer.failure:
         return ParsedBoxes("unparseable", (), tuple(flags), answer.failure)
     if not answer.truncated and says_none(answer.text, profile.none):
         return ParsedBoxes("no_target")
-    reading, syntax = _read(answer.text, profile.box)
+    reading, syntax = _read(answer.text, convention)
     flags |= reading.flags
-    placed = [_place(row, profile.box, width, height) for row in reading.rows]
+    placed = [_place(row, convention, width, height) for row in reading.rows]
     boxes = tuple(p.box for p in placed if p.box)
     if boxes:
         flags.update(flag for p in placed if p.box for flag in p.flags)
@@ -38,7 +45,7 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
         return ParsedBoxes("malformed", (), noticed, placed[0].fault, syntax)
     if "truncated" in flags:
         return ParsedBoxes("unparseable", (), noticed, "truncated")
-    if holds_nothing(answer.text, profile.box.keys):
+    if holds_nothing(answer.text, convention.keys):
         return ParsedBoxes("no_target")
     return ParsedBoxes("unparseable", (), noticed, "no_box")
 

@@ -7,32 +7,19 @@ reply, and nothing here can see a target.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
-from .orders import ORDERS, Order
+from .convention import BoxConvention, MaskConvention
+from .orders import ORDERS
 from .spaces import Resize, Space
 
 
 class ProfileError(ValueError):
-    """A profile name or option that does not exist; the message says which do."""
-
-
-@dataclass(frozen=True)
-class BoxConvention:
-    """How a profile writes 2D boxes; the fields are described in spec/profile.json."""
-
-    syntaxes: tuple[str, ...]
-    space: Space
-    order: Order
-    write: str
-    example: str
-    keys: tuple[str, ...] = ()
-    corner_keys: tuple[tuple[str, ...], ...] = ()
-    bare: bool = False
-    decimals: int = 0
+    """A profile or option that does not exist, or that a task has no use for; says which do."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +27,52 @@ class Profile:
     """A named, declared way of answering.
 
     ``name`` includes the options it was made with, so that it can be logged and given again.
+    ``box`` or ``mask`` is None where the profile does not say how these are written.
     """
 
     name: str
     title: str
     none: tuple[str, ...]
-    box: BoxConvention
+    box: BoxConvention | None = None
+    mask: MaskConvention | None = None
+
+    def box_convention(self) -> BoxConvention:
+        """Return how boxes are written.
+
+        Raises
+        ------
+        ProfileError
+            If the profile does not say.
+        """
+        if self.box is None:
+            raise ProfileError(self._refusal("box"))
+        return self.box
+
+    def mask_convention(self) -> MaskConvention:
+        """Return how masks are written.
+
+        Raises
+        ------
+        ProfileError
+            If the profile does not say.
+        """
+        if self.mask is None:
+            raise ProfileError(self._refusal("mask"))
+        return self.mask
+
+    def _refusal(self, answer: Literal["box", "mask"]) -> str:
+        return (
+            f"profile {self.name!r} does not say how a {answer} is written; "
+            f"choose one of: {', '.join(profile_names(answer))}"
+        )
 
 
-def profile_names() -> list[str]:
-    """Return the names of all profiles, in the order of profiles.json."""
-    return list(_declared())
+def profile_names(answer: Literal["box", "mask"] | None = None) -> list[str]:
+    """Return the names of all profiles, or of those that say how a box or a mask is written.
+
+    They have the order of profiles.json.
+    """
+    return [name for name, data in _declared().items() if answer is None or answer in data]
 
 
 def load_profile(name: str) -> Profile:
@@ -58,11 +80,13 @@ def load_profile(name: str) -> Profile:
 
     ``min_pixels`` and ``max_pixels`` set the limits of the last resize step, which is the one a
     wrapper's arguments of these names control; they are refused where the space is not resized.
+    ``score_threshold`` drops masks with a lower score, where masks come with scores;
+    ``mask_from=box`` fills the boxes that come with masks, in place of the masks.
 
     Raises
     ------
     ProfileError
-        If the name is not in profiles.json or an option is unknown or not a positive integer.
+        If the name is not in profiles.json, or an option means nothing to the profile.
     """
     base, _, options = name.strip().partition(":")
     if base not in _declared():
@@ -71,10 +95,10 @@ def load_profile(name: str) -> Profile:
             "(`lmms-eval-grounding profiles` describes them)"
         )
     data = _declared()[base]
-    box = _box_convention(data["box"])
-    if options:
-        box = replace(box, space=_with_options(box.space, name, options))
-    return Profile(name.strip(), data["title"], tuple(data.get("none", ())), box)
+    box = _box_convention(data["box"]) if "box" in data else None
+    mask = _mask_convention(data["mask"], box) if "mask" in data else None
+    profile = Profile(name.strip(), data["title"], tuple(data.get("none", ())), box, mask)
+    return _with_options(profile, options) if options else profile
 
 
 @cache
@@ -85,16 +109,9 @@ def _declared() -> dict[str, dict[str, Any]]:
 
 
 def _box_convention(data: dict[str, Any]) -> BoxConvention:
-    space = data["space"]
-    extent = space["extent"]
     return BoxConvention(
         syntaxes=tuple(data["syntaxes"]),
-        space=Space(
-            extent=extent if isinstance(extent, str) else (float(extent[0]), float(extent[1])),
-            offset=float(space.get("offset", 0.0)),
-            padded=bool(space.get("padded", False)),
-            resizes=tuple(Resize(**step) for step in space.get("resizes", ())),
-        ),
+        space=_space(data["space"]),
         order=ORDERS[data["order"]],
         write=data["write"],
         example=data["example"],
@@ -105,8 +122,70 @@ def _box_convention(data: dict[str, Any]) -> BoxConvention:
     )
 
 
-def _with_options(space: Space, name: str, options: str) -> Space:
-    limits = dict(option.partition("=")[::2] for option in options.split(","))
+def _mask_convention(data: dict[str, Any], box: BoxConvention | None) -> MaskConvention:
+    from_box = "mask_from" in data
+    return MaskConvention(
+        nothing=data["nothing"],
+        box=box,
+        from_box=from_box,
+        with_boxes=bool(data.get("with_boxes", False)),
+        syntaxes=tuple(data.get("syntaxes", ())),
+        space=_space(data["space"]) if "space" in data else None,
+        order=data.get("order", "xy"),
+        grid=int(data.get("grid", 0)),
+        write=data.get("write", ""),
+        example=box.example if box and from_box else data["example"],
+        keys=tuple(data.get("keys", ())),
+        bare=bool(data.get("bare", False)),
+        decimals=int(data.get("decimals", 0)),
+        with_scores="score_threshold" in data,
+        score_threshold=data.get("score_threshold"),
+    )
+
+
+def _space(data: dict[str, Any]) -> Space:
+    extent = data["extent"]
+    return Space(
+        extent=extent if isinstance(extent, str) else (float(extent[0]), float(extent[1])),
+        offset=float(data.get("offset", 0.0)),
+        padded=bool(data.get("padded", False)),
+        resizes=tuple(Resize(**step) for step in data.get("resizes", ())),
+    )
+
+
+def _with_options(profile: Profile, options: str) -> Profile:
+    given = dict(option.partition("=")[::2] for option in options.split(","))
+    box, mask = profile.box, profile.mask
+    if mask and "score_threshold" in given:
+        mask = _with_threshold(mask, profile.name, given.pop("score_threshold"))
+    if mask and "mask_from" in given:
+        mask = _with_filled_boxes(mask, profile.name, given.pop("mask_from"))
+    if box and given:
+        box = replace(box, space=_with_limits(box.space, profile.name, given))
+    elif given:
+        raise ProfileError(f"profile {profile.name!r}: unknown options: {', '.join(given)}")
+    return replace(profile, box=box, mask=mask and replace(mask, box=box))
+
+
+def _with_threshold(mask: MaskConvention, name: str, value: str) -> MaskConvention:
+    if not mask.with_scores or not re.fullmatch(r"0(\.\d{1,9})?|1(\.0{1,9})?", value):
+        raise ProfileError(
+            f"profile {name!r}: only profiles whose masks come with scores take score_threshold, "
+            "a number from 0 to 1 as in sam3:score_threshold=0.5"
+        )
+    return replace(mask, score_threshold=float(value))
+
+
+def _with_filled_boxes(mask: MaskConvention, name: str, value: str) -> MaskConvention:
+    if not mask.with_boxes or value != "box":
+        raise ProfileError(
+            f"profile {name!r}: only profiles whose masks come with boxes take mask_from, "
+            "and only as in gemini:mask_from=box"
+        )
+    return replace(mask, from_box=True)
+
+
+def _with_limits(space: Space, name: str, limits: dict[str, str]) -> Space:
     if not space.resizes or not set(limits) <= {"min_pixels", "max_pixels"}:
         raise ProfileError(
             f"profile {name!r}: only profiles in resized pixels take options, and these are "

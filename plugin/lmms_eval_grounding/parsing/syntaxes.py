@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import tolerant_json
-from .profile import BoxConvention
+from .convention import BoxConvention
 from .tolerant_json import BROKEN, Pairs, Word
 
 

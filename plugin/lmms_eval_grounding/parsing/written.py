@@ -6,8 +6,9 @@ import math
 import re
 
 from ..geometry.boxes import Box
+from .convention import BoxConvention
 from .orders import Corners
-from .profile import BoxConvention, Profile
+from .profile import Profile
 
 
 def write_box(box: Box, profile: Profile, width: int, height: int, label: str = "") -> str:
@@ -17,7 +18,7 @@ def write_box(box: Box, profile: Profile, width: int, height: int, label: str = 
     decimals that the profile writes, so that each errs by at most half a step. Where that would
     leave no extent along an axis, the box is widened to one step: without area it is no box.
     """
-    convention = profile.box
+    convention = profile.box_convention()
     x_axis, y_axis = convention.space.axes(width, height)
     # The first bin's centre stands for the edge before it, the last one's for the edge after it.
     x_limit, y_limit = (axis.extent - 2 * axis.offset for axis in (x_axis, y_axis))
