@@ -33,7 +33,7 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
         return ParsedBoxes("no_target")
     reading, syntax = _read(answer.text, convention)
     flags |= reading.flags
-    placed = [_place(row, convention, width, height) for row in reading.rows]
+    placed = [place(row, convention, width, height) for row in reading.rows]
     boxes = tuple(p.box for p in placed if p.box)
     if boxes:
         flags.update(flag for p in placed if p.box for flag in p.flags)
@@ -50,12 +50,16 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
     return ParsedBoxes("unparseable", (), noticed, "no_box")
 
 
-class _Placed(NamedTuple):
-    """A row of numbers placed in the image: a box, or the fault that keeps it from being one."""
+class Placed(NamedTuple):
+    """A row of numbers placed in the image: a box, or the fault that keeps it from being one.
+
+    ``whole`` is the box before it was clipped to the image.
+    """
 
     box: Box | None
     flags: tuple[str, ...] = ()
     fault: str | None = None
+    whole: Box | None = None
 
 
 def _read(text: str, convention: BoxConvention) -> tuple[Reading, str | None]:
@@ -79,10 +83,10 @@ def _read(text: str, convention: BoxConvention) -> tuple[Reading, str | None]:
     return Reading([], flags), None
 
 
-def _place(row: Row, convention: BoxConvention, width: int, height: int) -> _Placed:
-    """Convert a row to a box in pixels: order, space, sorted corners, angle, clipping."""
+def place(row: Row, convention: BoxConvention, width: int, height: int) -> Placed:
+    """Return the box in pixels that a row means: order, space, sorted corners, angle, clipping."""
     if row.fault:
-        return _Placed(None, fault=row.fault)
+        return Placed(None, fault=row.fault)
     order, space = convention.order, convention.space
     x_axis, y_axis = space.axes(width, height)
     axes = (x_axis, y_axis, x_axis, y_axis)
@@ -93,14 +97,14 @@ def _place(row: Row, convention: BoxConvention, width: int, height: int) -> _Pla
     if box != upright:  # what has to lie in the space is the turned box
         corners = tuple(axis.number(pixel) for pixel, axis in zip(box, axes, strict=True))
     if not all(space.contains(n, axis) for n, axis in zip(corners, axes, strict=True)):
-        return _Placed(None, fault="out_of_space")
+        return Placed(None, fault="out_of_space")
     inside = clip(box, width, height)
     reversed_ = upright != (x1, y1, x2, y2)
     if area(upright) == 0 or area(inside) == 0 or (reversed_ and order.has_size):
-        return _Placed(None, fault="zero_area")
+        return Placed(None, fault="zero_area")
     flags = ["reordered"] if reversed_ else []
     if inside != box:
         flags.append("clipped")
     if min(x_axis.extent, y_axis.extent) >= 100 and all(abs(n) <= 1 for n in corners):
         flags.append("scale_mismatch")
-    return _Placed(inside, tuple(flags))
+    return Placed(inside, tuple(flags), whole=box)

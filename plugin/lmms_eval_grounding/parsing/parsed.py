@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..geometry.rle import Rle
+
 Status = Literal["ok", "no_target", "malformed", "unparseable"]
 STATUSES: tuple[Status, ...] = ("ok", "no_target", "malformed", "unparseable")
 
@@ -34,3 +36,33 @@ class ParsedBoxes:
     flags: tuple[str, ...] = ()
     reason: str | None = None
     syntax: str | None = None
+
+
+@dataclass(frozen=True)
+class ParsedMask:
+    """What a reply says, as one mask of the image's size.
+
+    Attributes
+    ----------
+    status
+        ``ok``: at least one valid part; the mask may have no pixels. ``no_target``: an explicit
+        "nothing there". ``malformed``: something was given, none of it valid. ``unparseable``:
+        nothing usable, or nothing without a decoder that only the model has.
+    mask
+        The union of the valid parts; None unless the status is ``ok``.
+    flags
+        Sorted names of what was noticed or repaired; see spec/types.json.
+    reason
+        Why the status is ``malformed`` or ``unparseable``, else None.
+    syntax
+        The syntax that was recognised, or None.
+    parts
+        How many valid parts were united: run-length encodings, polygons, maps, grids or boxes.
+    """
+
+    status: Status
+    mask: Rle | None = None
+    flags: tuple[str, ...] = ()
+    reason: str | None = None
+    syntax: str | None = None
+    parts: int = 0

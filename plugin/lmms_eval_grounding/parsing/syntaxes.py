@@ -42,7 +42,7 @@ def json_boxes(text: str, convention: BoxConvention) -> Reading:
     flags: set[str | None] = set()
     cut = gives_point = False
     for value in tolerant_json.values(text):
-        is_list = isinstance(value.data, list) and not _objects_in(value.data)
+        is_list = isinstance(value.data, list) and not objects_in(value.data)
         keyed = convention.bare and is_list and value.is_all_of(text)
         found = list(_json_rows(value.data, convention, keyed))
         rows += found
@@ -59,7 +59,7 @@ def unkeyed_lists(text: str, convention: BoxConvention) -> Reading:
     """Read bracketed lists outside the JSON objects of a text, the last sound one only."""
     pieces, position = [], 0
     for value in tolerant_json.values(text):
-        if any(key is not None for pairs in _objects_in(value.data) for key, _ in pairs):
+        if any(key is not None for pairs in objects_in(value.data) for key, _ in pairs):
             pieces.append(text[position : value.start])
             position = value.end
     lists = bracket_lists(" ".join([*pieces, text[position:]]), convention)
@@ -231,7 +231,7 @@ def _json_row(value: Any, convention: BoxConvention) -> Iterator[Row]:
     if value is BROKEN or (isinstance(value, list) and BROKEN in value):
         yield Row(fault="broken")
     elif isinstance(value, list):
-        numbers = [_json_number(item) for item in value]
+        numbers = [json_number(item) for item in value]
         if None not in numbers and numbers:
             yield _row(numbers, convention)
         elif any(number is not None for number in numbers):
@@ -240,14 +240,15 @@ def _json_row(value: Any, convention: BoxConvention) -> Iterator[Row]:
         yield Row(fault="not_numbers")
 
 
-def _json_number(item: Any) -> float | None:
+def json_number(item: Any) -> float | None:
+    """Return the number that a JSON value is, also in quotes, or None if it is none."""
     if isinstance(item, str):
         item = tolerant_json.number(item.strip())
     return float(item) if isinstance(item, (int, float)) and not isinstance(item, bool) else None
 
 
-def _objects_in(data: Any) -> list[Pairs]:
-    """Return all objects in JSON data, at any depth."""
+def objects_in(data: Any) -> list[Pairs]:
+    """Return all objects in JSON data, at any depth, in no particular order."""
     objects: list[Pairs] = []
     pending = [data]
     while pending:
@@ -261,4 +262,4 @@ def _objects_in(data: Any) -> list[Pairs]:
 
 
 def _gives_point(data: Any) -> bool:
-    return any(key in _POINT_KEYS and item for pairs in _objects_in(data) for key, item in pairs)
+    return any(key in _POINT_KEYS and item for pairs in objects_in(data) for key, item in pairs)

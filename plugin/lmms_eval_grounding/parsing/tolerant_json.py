@@ -22,6 +22,10 @@ class Pairs(list[tuple[Any, Any]]):
     """A JSON object as its (key, value) pairs in order; a repeated key keeps every value."""
 
 
+class Unclosed(list[Any]):
+    """A list whose closing bracket is missing: its last items may be, too."""
+
+
 class Word(str):
     """An unquoted word, such as the ``<left>`` of an echoed placeholder."""
 
@@ -39,9 +43,9 @@ BROKEN = _Broken()
 class Value(NamedTuple):
     """One JSON value found in a text.
 
-    ``data`` is made of `Pairs`, ``list``, ``str``, `Word`, ``int``, ``float`` (also NaN and
-    infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. ``flag`` is
-    ``"truncated"`` if the text ends inside the value, else ``"repaired"`` if it is no strict JSON.
+    ``data`` is made of `Pairs`, ``list``, `Unclosed`, ``str``, `Word`, ``int``, ``float`` (also NaN
+    and infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. ``flag``
+    is ``"truncated"`` if the text ends inside the value, else ``"repaired"`` if it is no strict JSON.
     """
 
     data: Any
@@ -188,7 +192,8 @@ class _Frame:
             self.end_item()
         if self.kind == "{":
             return Pairs(self.items)
-        return [item for item in self.items if isinstance(item, (list, _Broken))] or BROKEN
+        whole = (item for item in self.items if isinstance(item, (list, _Broken)))
+        return Unclosed(whole) or BROKEN
 
 
 class _Scanner:
