@@ -45,7 +45,8 @@ class Value(NamedTuple):
 
     ``data`` is made of `Pairs`, ``list``, `Unclosed`, ``str``, `Word`, ``int``, ``float`` (also NaN
     and infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. ``flag``
-    is ``"truncated"`` if the text ends inside the value, else ``"repaired"`` if it is no strict JSON.
+    is ``"truncated"`` if the text ends inside the value, else ``"repaired"`` if it is no strict
+    JSON.
     """
 
     data: Any
