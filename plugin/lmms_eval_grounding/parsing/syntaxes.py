@@ -36,22 +36,21 @@ def json_boxes(text: str, convention: BoxConvention) -> Reading:
     """Read boxes from JSON: the values of the profile's keys, wherever they are nested.
 
     If the whole text is one list without objects, it is read like such a value where the profile is
-    ``bare``. Flags tell of the values that gave rows, or of a cut if none did.
+    ``bare``. Flags tell of the values that gave rows, and of a cut anywhere.
     """
     rows: list[Row] = []
     flags: set[str | None] = set()
-    cut = gives_point = False
+    gives_point = False
     for value in tolerant_json.values(text):
         is_list = isinstance(value.data, list) and not objects_in(value.data)
         keyed = convention.bare and is_list and value.is_all_of(text)
         found = list(_json_rows(value.data, convention, keyed))
         rows += found
-        flags |= {value.flag} if found else set()
-        cut = cut or value.flag == "truncated"
+        if found or value.flag == "truncated":
+            flags.add(value.flag)
         gives_point = gives_point or _gives_point(value.data)
-    if not rows:
-        flags = {"truncated"} if cut else set()
-        rows = [Row(fault="point")] if gives_point else []
+    if gives_point and not rows:
+        rows = [Row(fault="point")]
     return Reading(rows, frozenset(flag for flag in flags if flag))
 
 
