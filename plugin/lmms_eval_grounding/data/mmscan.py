@@ -12,11 +12,9 @@ from .mmscan_choice import SampleList
 from .mmscan_layout import ANNOTATIONS, SPLITS, find_files
 from .mmscan_sample import features
 from .mmscan_split import Frames, SplitMaker
+from .mmscan_table import COPIED_FRAMES
 
 __all__ = ["ANNOTATIONS", "SPLITS", "check", "features", "prepare"]
-
-# Below the folder that is made.
-COPIED_FRAMES = Path("data", "frames")
 
 
 def prepare(
@@ -118,8 +116,9 @@ def prepare(
             details={
                 "ratio": ratio,
                 "token_flatten": token_flatten,
-                "frames_root": COPIED_FRAMES.as_posix() if copy_frames else str(frames_root),
-                "frames_looked_for": needed,
+                # Without either, frames were not looked for.
+                "images": str(frames_root) if needed and not copy_frames else None,
+                "copied_frames": copy_frames,
                 "scans": {split: report.scans for split, report in made.items()},
             },
         )

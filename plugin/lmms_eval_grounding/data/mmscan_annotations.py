@@ -121,7 +121,8 @@ def read_scan(
             intrinsics.append(shared or _intrinsics(image.get("cam2img")))
         except SourceError as fault:
             raise SourceError(f"images[{number}] {fault}") from fault
-    aligned = align @ np.array(poses).reshape(-1, 4, 4)
+    with np.errstate(invalid="ignore", over="ignore"):  # poses of a lost camera are infinite
+        aligned = align @ np.array(poses).reshape(-1, 4, 4)
     rigid = np.flatnonzero(is_rigid(aligned))
     left_out[NO_POSE] += len(paths) - len(rigid)
     return Scan(

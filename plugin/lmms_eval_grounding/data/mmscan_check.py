@@ -16,7 +16,7 @@ from .errors import DataError
 from .manifest import MANIFEST, Manifest, read_manifest
 from .mmscan_sample import features
 from .mmscan_scan import Scan
-from .mmscan_table import ScanTable, digest_of, scans_file
+from .mmscan_table import ScanTable, digest_of, frames_root, scans_file
 from .parquet import Row
 
 # By scan id, then by object id: the box.
@@ -67,8 +67,8 @@ class _Check:
     def _problems_of_tables(self, manifest: Manifest) -> Iterator[str]:
         try:
             described = {split: manifest.details["scans"][split] for split in manifest.splits}
-            root = self._folder / manifest.details["frames_root"]
-            looked_for = bool(manifest.details["frames_looked_for"])
+            root = frames_root(self._folder, manifest.details)
+            looked_for = bool(manifest.details["images"] or manifest.details["copied_frames"])
             counts = {split: Counter(entry) for split, entry in described.items()}
             digests = {split: str(entry["digest"]) for split, entry in described.items()}
         except (KeyError, TypeError) as fault:

@@ -112,12 +112,11 @@ class _Reader:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except ValueError as fault:
+                ahead = fault.pos - self._at if isinstance(fault, json.JSONDecodeError) else 0
                 # Perhaps the value only is not all in memory yet.
                 if len(self._text) - self._at > _MAX_VALUE or not self._more():
-                    if isinstance(fault, json.JSONDecodeError):
-                        self._at = fault.pos
-                        self._fail(fault.msg)
-                    self._fail(str(fault))
+                    self._at += ahead
+                    self._fail(getattr(fault, "msg", str(fault)))
             except RecursionError:
                 self._fail("it is nested too deeply")
             else:

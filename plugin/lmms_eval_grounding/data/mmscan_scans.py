@@ -16,7 +16,7 @@ from .location import data_root, dataset_path
 from .manifest import read_manifest
 from .mini import mini_path
 from .mmscan_scan import Scan
-from .mmscan_table import ScanTable, scans_file
+from .mmscan_table import ScanTable, frames_root, scans_file
 
 
 def scan_of(doc: Mapping[str, Any]) -> Scan:
@@ -56,7 +56,7 @@ def open_tables(folder: Path) -> dict[str, ScanTable]:
         When the folder is not prepared, or a table cannot be read.
     """
     manifest = read_manifest(folder)
-    root = folder / manifest.details["frames_root"]  # an absolute one stays as it is
+    root = frames_root(folder, manifest.details)
     return {split: ScanTable(scans_file(folder, split), root) for split in manifest.splits}
 
 

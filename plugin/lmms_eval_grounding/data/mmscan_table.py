@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+# Below a prepared folder: the frames, where they were copied.
+COPIED_FRAMES = Path("data", "frames")
 # Scans in memory at a time, about 60 kB each with 170 frames.
 _CACHED_SCANS = 256
 
@@ -37,6 +40,11 @@ _CACHED_SCANS = 256
 def scans_file(folder: Path, split: str) -> Path:
     """Return the path of the table of a split."""
     return folder / "data" / "scans" / f"{split}.parquet"
+
+
+def frames_root(folder: Path, details: Mapping[str, Any]) -> Path:
+    """Return the folder that paths of frames start from, by the details of the manifest."""
+    return Path(details["images"] or folder / COPIED_FRAMES)
 
 
 def write_scans(path: Path, scans: Iterable[Scan]) -> None:
