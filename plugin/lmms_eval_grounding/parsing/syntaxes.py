@@ -215,17 +215,17 @@ def _json_rows(data: Any, convention: BoxConvention, keyed: bool = False) -> Ite
             named = dict(value)
             fields = next((f for f in convention.corner_keys if named.keys() >= set(f)), None)
             if fields:
-                yield from _json_row([named[field] for field in fields], convention)
+                yield from json_row([named[field] for field in fields], convention)
             else:
                 items = [(item, key in convention.keys) for key, item in value]
                 pending += reversed(items)
         elif isinstance(value, list) and any(isinstance(item, list) for item in value):
             pending += [(item, keyed) for item in reversed(value)]
         elif keyed:
-            yield from _json_row(value, convention)
+            yield from json_row(value, convention)
 
 
-def _json_row(value: Any, convention: BoxConvention) -> Iterator[Row]:
+def json_row(value: Any, convention: BoxConvention) -> Iterator[Row]:
     """Yield the row that a value without nested lists is; null, words and no numbers are none."""
     if value is BROKEN or (isinstance(value, list) and BROKEN in value):
         yield Row(fault="broken")
