@@ -66,3 +66,33 @@ class ParsedMask:
     reason: str | None = None
     syntax: str | None = None
     parts: int = 0
+
+
+@dataclass(frozen=True)
+class ParsedBoxes3d:
+    """What a reply says, as cuboids in the scene's frame.
+
+    Attributes
+    ----------
+    status
+        ``ok``: at least one valid box. ``no_target``: an explicit "nothing there".
+        ``malformed``: something was given, none of it valid. ``unparseable``: nothing usable.
+    boxes
+        The valid boxes in the order of the answer: centre and full sizes in metres, intrinsic ZXY
+        Euler angles in radians, as geometry.boxes3d has them. Empty unless the status is ``ok``.
+    scores
+        None where no box has a score; else one entry a box, None where it has none.
+    flags
+        Sorted names of what was noticed or repaired; see spec/types.json.
+    reason
+        Why the status is ``malformed`` or ``unparseable``, else None.
+    syntax
+        The syntax that was recognised, or None.
+    """
+
+    status: Status
+    boxes: tuple[tuple[float, ...], ...] = ()
+    scores: tuple[float | None, ...] | None = None
+    flags: tuple[str, ...] = ()
+    reason: str | None = None
+    syntax: str | None = None

@@ -14,8 +14,23 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from .convention import BoxConvention, MaskConvention
+from .convention3d import (
+    Box3dConvention,
+    CandidateConvention,
+    box3d_convention,
+    candidate_convention,
+)
 from .orders import ORDERS
 from .spaces import Resize, Space
+
+Answer = Literal["box", "mask", "box3d", "candidates"]
+
+_ANSWERS: dict[Answer, str] = {
+    "box": "a box is written",
+    "mask": "a mask is written",
+    "box3d": "a 3D box is written",
+    "candidates": "objects to choose from are named",
+}
 
 
 class ProfileError(ValueError):
@@ -27,7 +42,7 @@ class Profile:
     """A named, declared way of answering.
 
     ``name`` includes the options it was made with, so that it can be logged and given again.
-    ``box`` or ``mask`` is None where the profile does not say how these are written.
+    A kind of answer is None where the profile does not say how it is written.
     """
 
     name: str
@@ -35,6 +50,8 @@ class Profile:
     none: tuple[str, ...]
     box: BoxConvention | None = None
     mask: MaskConvention | None = None
+    box3d: Box3dConvention | None = None
+    candidates: CandidateConvention | None = None
 
     def box_convention(self) -> BoxConvention:
         """Return how boxes are written.
@@ -60,15 +77,39 @@ class Profile:
             raise ProfileError(self._refusal("mask"))
         return self.mask
 
-    def _refusal(self, answer: Literal["box", "mask"]) -> str:
+    def box3d_convention(self) -> Box3dConvention:
+        """Return how 3D boxes are written.
+
+        Raises
+        ------
+        ProfileError
+            If the profile does not say.
+        """
+        if self.box3d is None:
+            raise ProfileError(self._refusal("box3d"))
+        return self.box3d
+
+    def candidate_convention(self) -> CandidateConvention:
+        """Return how objects to choose from are named.
+
+        Raises
+        ------
+        ProfileError
+            If the profile does not say.
+        """
+        if self.candidates is None:
+            raise ProfileError(self._refusal("candidates"))
+        return self.candidates
+
+    def _refusal(self, answer: Answer) -> str:
         return (
-            f"profile {self.name!r} does not say how a {answer} is written; "
+            f"profile {self.name!r} does not say how {_ANSWERS[answer]}; "
             f"choose one of: {', '.join(profile_names(answer))}"
         )
 
 
-def profile_names(answer: Literal["box", "mask"] | None = None) -> list[str]:
-    """Return the names of all profiles, or of those that say how a box or a mask is written.
+def profile_names(answer: Answer | None = None) -> list[str]:
+    """Return the names of all profiles, or of those that say how a kind of answer is written.
 
     They have the order of profiles.json.
     """
@@ -97,7 +138,15 @@ def load_profile(name: str) -> Profile:
     data = _declared()[base]
     box = _box_convention(data["box"]) if "box" in data else None
     mask = _mask_convention(data["mask"], box) if "mask" in data else None
-    profile = Profile(name.strip(), data["title"], tuple(data.get("none", ())), box, mask)
+    profile = Profile(
+        name=name.strip(),
+        title=data["title"],
+        none=tuple(data.get("none", ())),
+        box=box,
+        mask=mask,
+        box3d=box3d_convention(data["box3d"]) if "box3d" in data else None,
+        candidates=candidate_convention(data["candidates"]) if "candidates" in data else None,
+    )
     return _with_options(profile, options) if options else profile
 
 
