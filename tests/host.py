@@ -78,7 +78,12 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 def process(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,  # against a run that hangs
+        env={**os.environ, **environment},
     )
 
 

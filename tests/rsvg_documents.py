@@ -33,7 +33,8 @@ def mini_documents() -> list[Document]:
         width, height = (int(root.findtext(f"size/{side}", "")) for side in ("width", "height"))
         for item in root.iter("object"):
             x1, y1, x2, y2 = (
-                int(item.findtext(f"bndbox/{name}", "")) for name in ("xmin", "ymin", "xmax", "ymax")
+                int(item.findtext(f"bndbox/{name}", ""))
+                for name in ("xmin", "ymin", "xmax", "ymax")
             )
             expression = item.findtext("description", "")
             number = str(len(documents))

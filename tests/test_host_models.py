@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from lmms_eval_grounding.parsing.profile import load_profile
 
 MINI = {document.expression: document for document in mini_documents()}
 EXPRESSIONS = list(MINI)
+
+Start = Callable[..., Run]
 
 
 def test_the_mini_set_is_as_large_as_the_tests_say() -> None:
@@ -56,13 +59,29 @@ def right_answer(prompt: str) -> str:
 def troubled_answer(prompt: str) -> Reply:
     """Answer the first eight expressions as a server in trouble, the others rightly."""
     place = EXPRESSIONS.index(expression_of(prompt))
-    troubles: dict[int, Reply] = {0: 500, 1: 500, 2: "", 3: " \n", 4: None, 5: None, 6: 400, 7: "no"}
+    troubles: dict[int, Reply] = {
+        0: 500,
+        1: 500,
+        2: "",
+        3: " \n",
+        4: None,
+        5: None,
+        6: 400,
+        7: "no",
+    }
     return troubles.get(place, right_answer(prompt))
 
 
 @pytest.fixture(params=["openai", "async_openai"])
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     return str(request.param)
@@ -96,6 +115,9 @@ def test_a_server_in_trouble(client: str, tmp_path: Path) -> None:
     assert {status[e] for e in EXPRESSIONS[8:]} == {"ok"}
     assert [reason[EXPRESSIONS[i]] for i in (0, 1, 6)] == ["request_failed"] * 3
     assert [reason[EXPRESSIONS[i]] for i in (2, 3)] == ["empty_response"] * 2
+    # async_openai turns a message without content into a text that begins with "Error:"
+    without_content = {"openai": "empty_response", "async_openai": "request_failed"}[client]
+    assert [reason[EXPRESSIONS[i]] for i in (4, 5)] == [without_content] * 2
     assert reason[EXPRESSIONS[7]] == "no_box"
     # Every failure stays in the denominator: 24 of 32
     assert run.scores["Pr@0.5"] == run.scores["parse_ok"] * 100 == 75
@@ -104,9 +126,7 @@ def test_a_server_in_trouble(client: str, tmp_path: Path) -> None:
     assert all("[10, 20, 30, 40]" in sample["filtered_resps"] for sample in failed)
 
 
-def test_a_run_with_troubles_is_replayed_with_the_same_numbers(
-    client: str, tmp_path: Path
-) -> None:
+def test_a_run_with_troubles_is_replayed_with_the_same_numbers(client: str, tmp_path: Path) -> None:
     with MockOpenAI(troubled_answer) as server:
         run = served(client, server, tmp_path / "first")
     again = evaluate(
@@ -139,20 +159,32 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def qwen(checkpoint: Path, folder: Path, *more: str, task: str = "rsvg_mini", limits: str = "") -> Run:
-    arguments = f"pretrained={checkpoint},device=cpu,device_map=cpu,attn_implementation=sdpa{limits}"
-    return evaluate(
-        folder, "--model", "qwen2_5_vl", "--model_args", arguments,
-        "--gen_kwargs", "max_new_tokens=2", *more, task=task,
-    )  # fmt: skip
+@pytest.fixture
+def qwen(checkpoint: Path, tmp_path: Path) -> Start:
+    """Return a function that evaluates the checkpoint; ``limits`` are more model arguments."""
+
+    def start(*more: str, limits: str = "", task: str = "rsvg_mini") -> Run:
+        where = "device=cpu,device_map=cpu,attn_implementation=sdpa"
+        model = (
+            "--model",
+            "qwen2_5_vl",
+            "--model_args",
+            f"pretrained={checkpoint},{where}{limits}",
+        )
+        return evaluate(
+            tmp_path / "out", *model, "--gen_kwargs", "max_new_tokens=2", *more, task=task
+        )
+
+    return start
 
 
 @pytest.mark.parametrize("wrapper", ["chat", "simple"])
-def test_qwen2_5_vl(wrapper: str, checkpoint: Path, tmp_path: Path) -> None:
-    run = qwen(checkpoint, tmp_path, *(["--force_simple"] if wrapper == "simple" else []))
+def test_qwen2_5_vl(wrapper: str, qwen: Start) -> None:
+    run = qwen(*(["--force_simple"] if wrapper == "simple" else []))
     backend = run.results["config"]["model_backend"]
     assert backend == f"lmms_eval.models.{wrapper}.qwen2_5_vl.Qwen2_5_VL ({wrapper})"
     assert len(run.samples) == MINI_SIZE
+    # The host tells a task the name of the model, but not which of its wrappers runs.
     assert {sample["grounding"]["profile"] for sample in run.samples} == {"qwen2_5_vl"}
     assert {sample["grounding"]["status"] for sample in run.samples} == {"unparseable"}
     assert any(sample["filtered_resps"] for sample in run.samples)
@@ -165,28 +197,11 @@ SIZES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("more", "limits", "profile"),
-    [
-        ([], "", "qwen2_5_vl"),
-        (["--force_simple"], "", "qwen2_5_vl_simple"),
-        ([], ",max_pixels=501760", "qwen2_5_vl:max_pixels=501760"),
-        ([], ",min_pixels=3136", "qwen2_5_vl:min_pixels=3136"),
-        (
-            ["--force_simple"],
-            ",min_pixels=3136,max_pixels=501760",
-            "qwen2_5_vl_simple:min_pixels=3136,max_pixels=501760",
-        ),
-    ],
-)
-def test_profiles_of_qwen2_5_vl_have_the_size_that_its_processor_makes(
-    more: list[str],
-    limits: str,
-    profile: str,
-    checkpoint: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def resized(
+    qwen: Start, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[tuple[int, int], tuple[int, int]]]:
+    """Return a function that runs images of SIZES, and what their sizes were in the model."""
     from transformers import AutoTokenizer, Qwen2_5_VLForConditionalGeneration
 
     documents = [
@@ -195,20 +210,38 @@ def test_profiles_of_qwen2_5_vl_have_the_size_that_its_processor_makes(
     ]
     folder = write_documents(documents, tmp_path / "data")
     monkeypatch.setenv("GROUNDING_DATA_RSVG", str(folder))
-    seen: list[tuple[Any, tuple[int, int]]] = []
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    sizes = {}
 
     def generate(self: Any, *, input_ids: Any, image_grid_thw: Any, **_: Any) -> Any:
         ((_, rows, columns),) = image_grid_thw.tolist()
-        seen.append((input_ids, (14 * columns, 14 * rows)))  # a patch has 14 x 14 pixels
+        ((width, height),) = re.findall(r"image of (\d+)x(\d+)", tokenizer.decode(input_ids[0]))
+        sizes[int(width), int(height)] = (14 * columns, 14 * rows)  # a patch has 14 x 14 pixels
         return input_ids
 
     monkeypatch.setattr(Qwen2_5_VLForConditionalGeneration, "generate", generate)
-    qwen(checkpoint, tmp_path / "out", *more, task="rsvg", limits=limits)
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    made = {}
-    for (tokens,), size in seen:
-        (width, height) = re.findall(r"image of (\d+)x(\d+)", tokenizer.decode(tokens))[0]
-        made[int(width), int(height)] = size
-    space = load_profile(profile).box.space
-    declared = {size: tuple(axis.extent for axis in space.axes(*size)) for size in SIZES}
-    assert made == declared
+
+    def start(*more: str, limits: str) -> dict[tuple[int, int], tuple[int, int]]:
+        qwen(*more, limits=limits, task="rsvg")
+        return sizes
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("profile", "limits"),
+    [
+        ("qwen2_5_vl", ""),
+        ("qwen2_5_vl", "max_pixels=501760"),
+        ("qwen2_5_vl", "min_pixels=3136"),
+        ("qwen2_5_vl_simple", ""),
+        ("qwen2_5_vl_simple", "min_pixels=3136,max_pixels=501760"),
+    ],
+)
+def test_profiles_of_qwen2_5_vl_have_the_size_that_its_processor_makes(
+    profile: str, limits: str, resized: Callable[..., dict[tuple[int, int], tuple[int, int]]]
+) -> None:
+    wrapper = ["--force_simple"] if profile.endswith("_simple") else []
+    made = resized(*wrapper, limits=limits and f",{limits}")
+    space = load_profile(f"{profile}:{limits}" if limits else profile).box.space
+    assert made == {size: tuple(axis.extent for axis in space.axes(*size)) for size in SIZES}

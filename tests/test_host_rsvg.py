@@ -68,7 +68,9 @@ def only_status(run: Run, status: str) -> bool:
 def precisions(ious: list[Fraction]) -> dict[str, float]:
     """Return Pr@t for t = 0.5 .. 0.9: the percentage of samples at or above it."""
     return {
-        f"Pr@{t}": float(Fraction(100 * sum(value >= Fraction(str(t)) for value in ious), len(ious)))
+        f"Pr@{t}": float(
+            Fraction(100 * sum(value >= Fraction(str(t)) for value in ious), len(ious))
+        )
         for t in THRESHOLDS
     }
 
@@ -110,7 +112,7 @@ COARSE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", profile_names())
+@pytest.mark.parametrize("name", profile_names("box"))
 def test_the_oracle_is_read_back_with_every_profile(
     name: str, oracle: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +161,7 @@ def test_a_truncated_reply_is_never_ok(oracle: Start) -> None:
     assert {scores[name] for name in (*PRECISIONS, "meanIoU", "cumIoU")} == {0}
 
 
-@pytest.mark.parametrize("name", profile_names())
+@pytest.mark.parametrize("name", profile_names("box"))
 def test_a_reply_cut_within_its_box_is_not_ok_with_any_profile(name: str) -> None:
     profile = load_profile(name)
     for document in MINI:
@@ -198,7 +200,9 @@ def test_thousandths_read_as_pixels_cost_what_the_scale_says(
     ious, misplaced = [], 0
     for doc in MINI:
         sides = (doc.width, doc.height) * 2
-        numbers = [round(Fraction(1000 * n) / side) for n, side in zip(doc.bbox, sides, strict=True)]
+        numbers = [
+            round(Fraction(1000 * n) / side) for n, side in zip(doc.bbox, sides, strict=True)
+        ]
         # A number more than a twentieth of the side beyond the image is in no space of pixels.
         if any(20 * n > 21 * side for n, side in zip(numbers, sides, strict=True)):
             misplaced += 1
@@ -237,9 +241,9 @@ def test_a_box_shifted_by_half_has_iou_one_third(
     exact = 0
     for reading, doc in zip(readings(run), MINI, strict=True):
         value = iou(reading["pred"], doc.bbox)
-        x1, y1, x2, y2 = doc.bbox
-        half = (x2 - x1) / 2
-        along = 0 if x2 + half <= doc.width or x1 - half >= 0 else 1
+        left, _, right, _ = doc.bbox
+        half = (right - left) / 2
+        along = 0 if right + half <= doc.width or left - half >= 0 else 1
         least, most = shifted_bounds(doc, Fraction(1, 2), along)
         assert least <= value <= most, doc
         if (doc.bbox[2 + along] - doc.bbox[along]) % 2 == 0:  # then no edge is rounded
@@ -251,7 +255,10 @@ def test_a_box_shifted_by_half_has_iou_one_third(
 
 
 def test_every_third_reply_wrong(oracle: Start) -> None:
-    scores = reported(oracle(error="empty", every=3))
+    run = oracle(error="empty", every=3)
+    scores = reported(run)
+    wrong = [i for i, reading in enumerate(readings(run)) if reading["status"] != "ok"]
+    assert wrong == list(range(0, 32, 3))
     # Documents 0, 3, .. 30 are 11 of 32; the other 21 are hits.
     assert scores["Pr@0.5"] == 65.625
     assert scores["parse_ok"] == 21 / 32
@@ -364,7 +371,11 @@ def test_the_newest_samples_of_the_task_below_a_folder_are_replayed(
 def logged(replies: list[Any], file: Path, key: str = "id") -> Path:
     """Write a samples file with one reply to each document of the mini set."""
     lines = [
-        {"doc_id": i, "filtered_resps": reply, **({"grounding": {"id": str(i), "reason": None}} if key == "id" else {})}
+        {
+            "doc_id": i,
+            "filtered_resps": reply,
+            **({"grounding": {"id": str(i), "reason": None}} if key == "id" else {}),
+        }
         for i, reply in enumerate(replies)
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
@@ -375,7 +386,12 @@ def _parts(document: Document, whole: int) -> tuple[int, int, int, int]:
     """Return a document's target in whole parts of the width and the height."""
     x1, y1, x2, y2 = document.bbox
     w, h = document.width, document.height
-    return round(x1 * whole / w), round(y1 * whole / h), round(x2 * whole / w), round(y2 * whole / h)
+    return (
+        round(x1 * whole / w),
+        round(y1 * whole / h),
+        round(x2 * whole / w),
+        round(y2 * whole / h),
+    )
 
 
 def qwen3_vl(document: Document) -> str:
@@ -398,26 +414,21 @@ def reasoning(document: Document) -> str:
     return f'{draft}{{"bbox_2d": {list(_parts(document, 1000))}}}'
 
 
-@pytest.mark.parametrize(
-    ("profile", "write", "whole"),
-    [
-        ("qwen3_vl", qwen3_vl, 1000),
-        ("internvl", internvl, 1000),
-        ("paligemma", paligemma, 1023),
-        ("prompt", reasoning, 1000),
-    ],
-)
+WRITERS: dict[str, tuple[Callable[[Document], str], int]] = {
+    "qwen3_vl": (qwen3_vl, 1000),
+    "internvl": (internvl, 1000),
+    "paligemma": (paligemma, 1023),
+    "prompt": (reasoning, 1000),
+}
+
+
+@pytest.mark.parametrize("profile", WRITERS)
 @pytest.mark.parametrize("key", ["id", "position"])
 def test_replies_as_real_models_write_them_are_replayed(
-    profile: str,
-    write: Callable[[Document], str],
-    whole: int,
-    key: str,
-    replay: Start,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    profile: str, key: str, replay: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GROUNDING_PROFILE", profile)
+    write, whole = WRITERS[profile]
     replies = [write(document) for document in MINI]
     run = replay(logged(replies, tmp_path / "samples.jsonl", key))
     assert [sample["filtered_resps"] for sample in run.samples] == replies
@@ -570,13 +581,13 @@ def test_the_validation_split_is_read_for_rsvg_val(
 
 
 def test_images_reach_the_model_as_rgb_of_their_own_size(tmp_path: Path) -> None:
-    from lmms_eval_grounding.benchmarks.rsvg import doc_to_visual
+    import pyarrow.parquet
     from PIL import Image
+
+    from lmms_eval_grounding.benchmarks.rsvg import doc_to_visual
 
     wide = replace(MINI[0], width=30, height=20)
     folder = write_documents([wide], tmp_path / "data")
-    import pyarrow.parquet
-
     (row,) = pyarrow.parquet.read_table(folder / "data" / "test-00000.parquet").to_pylist()
     (image,) = doc_to_visual(row)  # as a dict of bytes
     assert (image.mode, image.size) == ("RGB", (30, 20))

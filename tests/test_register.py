@@ -339,14 +339,18 @@ def test_reading_the_entry_points_imports_neither_tasks_nor_evaluator_nor_torch(
 
 
 FRESH = """
-import {first}
+import sys, {first}
+import lmms_eval.tasks
 from lmms_eval.evaluator import simple_evaluate
+lmms_eval.tasks.__file__ = sys.argv[1] + "/__init__.py"
 results = simple_evaluate(model="grounding_oracle", tasks=["rsvg_mini"])
 print("Pr@0.5 =", results["results"]["rsvg_mini"]["Pr@0.5,none"])
 """
 
 
 @pytest.mark.parametrize("first", ["lmms_eval.tasks", "lmms_eval.evaluator"])
-def test_a_new_process_evaluates_our_tasks_whatever_it_imports_first(first: str) -> None:
-    done = host.process(sys.executable, "-c", FRESH.format(first=first))
+def test_a_new_process_evaluates_our_tasks_whatever_it_imports_first(
+    first: str, tmp_path: Path
+) -> None:
+    done = host.process(sys.executable, "-c", FRESH.format(first=first), str(tmp_path))
     assert "Pr@0.5 = 100.0" in done.stdout, done.stderr
