@@ -21,7 +21,7 @@ from tqdm import tqdm
 from .benchmarks.conventions import declared_profile, named_profile
 from .benchmarks.host import Refusal
 
-BENCHMARKS = ("rsvg",)
+BENCHMARKS = ("rsvg", "gres", "refsegrs")
 
 
 class _Answering(lmms):  # type: ignore[misc]  # the host is not typed

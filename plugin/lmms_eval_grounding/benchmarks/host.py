@@ -7,15 +7,22 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from PIL import Image
 
 from ..contract import check, finite
 from ..metrics.samples import Record, status_rate
-from ..parsing.parsed import STATUSES, ParsedBoxes
+from ..parsing.parsed import STATUSES, ParsedBoxes, ParsedBoxes3d, ParsedMask
 
 Aggregation = Callable[[Sequence[Record]], float]
+Parsed = TypeVar("Parsed", ParsedBoxes, ParsedMask, ParsedBoxes3d)
+
+PARSED_SCHEMAS = {
+    ParsedBoxes: "records/parsed_boxes.json",
+    ParsedMask: "records/parsed_mask.json",
+    ParsedBoxes3d: "records/parsed_boxes3d.json",
+}
 
 _logger = logging.getLogger(__name__)
 
@@ -51,18 +58,18 @@ def first_reply(results: Sequence[Any]) -> str | None:
     return reply if isinstance(reply, str) else None
 
 
-def read_safely(parse: Callable[..., ParsedBoxes], reply: str | None, *args: Any) -> ParsedBoxes:
-    """Return what a parser makes of a reply, checked against spec/records/parsed_boxes.json.
+def read_safely(result: type[Parsed], parse: Callable[..., Parsed], *args: Any) -> Parsed:
+    """Return what a parser makes of a reply, checked against its schema in spec/records/.
 
     One exception while scoring would end the host's run and lose every result, so a defect of ours
     is logged and the sample counts as ``unparseable``, with the reason ``internal_error``.
     """
     try:
-        parsed = parse(reply, *args)
-        check(asdict(parsed), "records/parsed_boxes.json")
+        parsed = parse(*args)
+        check(asdict(parsed), PARSED_SCHEMAS[result])
     except Exception:
         _logger.exception("a reply could not be read, please report this with the reply")
-        return ParsedBoxes("unparseable", reason="internal_error")
+        return result("unparseable", reason="internal_error")
     return parsed
 
 

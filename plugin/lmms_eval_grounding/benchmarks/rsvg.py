@@ -15,6 +15,7 @@ from ..contract import check
 from ..geometry.boxes import Box, area, clip
 from ..metrics.rsvg import cumulative_iou, mean_iou, precision_at, sample_record
 from ..parsing.boxes import parse_boxes
+from ..parsing.parsed import ParsedBoxes
 from ..parsing.profile import Profile
 from ..parsing.spaces import Space
 from ..parsing.written import write_box
@@ -33,7 +34,7 @@ def doc_to_target(doc: Doc) -> str:
 def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the record of one sample (see metrics.rsvg) and how its reply was read."""
     width, height = int(doc["width"]), int(doc["height"])
-    parsed = read_safely(parse_boxes, reply, profile, width, height)
+    parsed = read_safely(ParsedBoxes, parse_boxes, reply, profile, width, height)
     pred = parsed.boxes[0] if parsed.boxes else None
     x1, y1, x2, y2 = map(float, doc["bbox"])
     record = sample_record(str(doc["id"]), parsed.status, pred, (x1, y1, x2, y2))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..contract import ContractError, check
+from ..contract import check
 from ..parsing.profile import Profile
 from .conventions import declare_profile, declared_profile, prompt_text
 from .host import Aggregation, Refusal, doc_image, first_reply, host_metric_list
@@ -27,11 +27,14 @@ class GroundingTask:
         From a document, a reply and a profile to the sample's record and to how it was read.
     metrics
         Reported name to aggregation over records.
+    read_target
+        Raises `ValueError` for a document whose target cannot be used.
     """
 
     benchmark: str
     score: Score
     metrics: Mapping[str, Aggregation]
+    read_target: Callable[[Doc], Any] = len
 
     def doc_to_visual(self, doc: Doc) -> list[Any]:
         """Return the document's image as a list of one RGB PIL image."""
@@ -68,7 +71,8 @@ class GroundingTask:
         columns = {name: value for name, value in doc.items() if name != "image"}
         try:
             check(columns, f"records/{self.benchmark}_document.json")
-        except ContractError as fault:
+            self.read_target(doc)
+        except ValueError as fault:
             raise Refusal(
                 f"document {doc.get('id')!r} of {self.benchmark} is broken ({fault}); prepare the "
                 f"data again, or see `lmms-eval-grounding prepare {self.benchmark} --check`"
