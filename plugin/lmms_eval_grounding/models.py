@@ -20,8 +20,9 @@ from tqdm import tqdm
 
 from .benchmarks.conventions import declared_profile, named_profile
 from .benchmarks.host import Refusal
+from .parsing.profile import ProfileError
 
-BENCHMARKS = ("rsvg", "gres", "refsegrs")
+BENCHMARKS = ("rsvg", "gres", "refsegrs", "mmscan_candidates", "mmscan")
 
 
 class _Answering(lmms):  # type: ignore[misc]  # the host is not typed
@@ -95,7 +96,10 @@ class GroundingOracle(_Answering):
             return ""
         if error == "prose":
             return "I can see the scene clearly, and what you describe is somewhere in the middle."
-        reply: str = benchmark.oracle_reply(doc, profile, error)
+        try:
+            reply: str = benchmark.oracle_reply(doc, profile, error)
+        except ProfileError as fault:  # it writes other answers than this task asks for
+            raise Refusal(f"model_args: {fault}") from None
         if error == "failed-request":
             return f"[LMMS_EVAL_REQUEST_FAILED after 2 retries] Error code: 500 - {reply}"
         return reply

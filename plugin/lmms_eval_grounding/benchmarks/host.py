@@ -80,7 +80,7 @@ def status_rates() -> dict[str, Aggregation]:
 
 def host_metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
     """Return the ``metric_list`` of a task: reported name, aggregation, direction."""
-    falls = {f"parse_{status}" for status in STATUSES} - {"parse_ok"}
+    falls = {"skipped", *(f"parse_{status}" for status in STATUSES)} - {"parse_ok"}
     return [
         {"metric": name, "aggregation": _Reported(function), "higher_is_better": name not in falls}
         for name, function in metrics.items()

@@ -29,16 +29,25 @@ class GroundingTask:
         Reported name to aggregation over records.
     read_target
         Raises `ValueError` for a document whose target cannot be used.
+    visuals
+        From a document to the images that are shown; by default its column ``image``.
+    fields
+        From a document to what fills the marks of a prompt; by default its expression.
+    document
+        The schema of a document; by default that of the benchmark.
     """
 
     benchmark: str
     score: Score
     metrics: Mapping[str, Aggregation]
     read_target: Callable[[Doc], Any] = len
+    visuals: Callable[[Doc], list[Any]] = lambda doc: [doc_image(doc["image"])]
+    fields: Callable[[Doc], Mapping[str, str]] = lambda doc: {"expression": doc["expression"]}
+    document: str = ""
 
     def doc_to_visual(self, doc: Doc) -> list[Any]:
-        """Return the document's image as a list of one RGB PIL image."""
-        return [doc_image(doc["image"])]
+        """Return what is shown with the prompt, as RGB PIL images."""
+        return self.visuals(doc)
 
     def doc_to_text(
         self, doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
@@ -50,7 +59,7 @@ class GroundingTask:
         """
         self._check_document(doc)
         profile = declare_profile(self.benchmark, lmms_eval_specific_kwargs)
-        return prompt_text(self.benchmark, profile, expression=doc["expression"])
+        return prompt_text(self.benchmark, profile, **self.fields(doc))
 
     def process_results(self, doc: Doc, results: Sequence[str | None]) -> dict[str, Any]:
         """Return what one sample gives to each metric, and under ``grounding`` how it was read.
@@ -70,7 +79,7 @@ class GroundingTask:
     def _check_document(self, doc: Doc) -> None:
         columns = {name: value for name, value in doc.items() if name != "image"}
         try:
-            check(columns, f"records/{self.benchmark}_document.json")
+            check(columns, self.document or f"records/{self.benchmark}_document.json")
             self.read_target(doc)
         except ValueError as fault:
             raise Refusal(

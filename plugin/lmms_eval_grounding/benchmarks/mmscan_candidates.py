@@ -1,0 +1,46 @@
+"""MMScan with the objects of the scan given: ids ranked, the "ground-truth proposals" setting.
+
+The columns of a document are described in `box3d_replies`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..parsing.profile import Profile
+from .box3d_replies import METRICS, doc_to_target, reply_in, score_in
+from .scans import images, object_text, scene_with_candidates
+from .task import Doc, GroundingTask
+
+__all__ = ["doc_to_target"]
+
+BENCHMARK = "mmscan_candidates"
+
+
+def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the record of one sample (see metrics.mmscan) and how its reply was read."""
+    return score_in(scene_with_candidates(doc), doc, reply, profile)
+
+
+def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
+    """Return the reply of a model that knows the targets; see `reply_in`."""
+    return reply_in(scene_with_candidates(doc), doc, profile, error)
+
+
+def _fields(doc: Doc) -> dict[str, str]:
+    return {"expression": doc["expression"], "objects": object_text(doc)}
+
+
+_task = GroundingTask(
+    BENCHMARK,
+    score,
+    METRICS,
+    read_target=scene_with_candidates,
+    visuals=images,
+    fields=_fields,
+    document="records/mmscan_document.json",
+)
+doc_to_visual = _task.doc_to_visual
+doc_to_text = _task.doc_to_text
+process_results = _task.process_results
+metric_list = _task.metric_list
