@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from .corpus import Case, agrees, meaning, read_json, reply_text
-from .geometry.masks import rle_from_rows
+from .geometry.boxes3d import rotation_from_euler
+from .geometry.masks import rle_from_rows, rows_from_rle
 from .parsing.boxes import parse_boxes
+from .parsing.boxes3d import parse_boxes3d
+from .parsing.masks import parse_mask
 from .parsing.profile import load_profile
+from .parsing.scene import Frame, Scene
 
 
 def passes(case: Case, answer: Callable[[Case], Any]) -> bool:
@@ -60,10 +64,35 @@ def _mask_inputs(spec: str) -> tuple[str, ...]:
 
 
 def _parser(case: Case) -> Any:
+    if case.spec.startswith("parsers/boxes3d/"):
+        return _boxes3d(case)
     profile = load_profile(case.input["profile"])
     reply = reply_text(case.input["reply"])
-    parsed = asdict(parse_boxes(reply, profile, case.input["width"], case.input["height"]))
+    parse = parse_mask if case.spec.startswith("parsers/masks/") else parse_boxes
+    parsed = asdict(parse(reply, profile, case.input["width"], case.input["height"]))
+    if parsed.get("mask"):
+        parsed["mask"] = rows_from_rle(parsed["mask"])
     return {key: parsed[key] for key in case.expected}
+
+
+def _boxes3d(case: Case) -> Any:
+    given = case.input["scene"]
+    candidates = given.get("candidates")
+    scene = Scene(
+        frames=[Frame(**frame) for frame in given.get("frames", ())],
+        bounds=given.get("bounds"),
+        candidates=candidates and {int(id): box for id, box in candidates.items()},
+    )
+    profile = load_profile(case.input["profile"])
+    parsed = asdict(parse_boxes3d(reply_text(case.input["reply"]), profile, scene))
+    parsed["boxes"] = [_cuboid(box) for box in parsed["boxes"]]
+    return {key: parsed[key] for key in case.expected}
+
+
+def _cuboid(box: Sequence[float]) -> dict[str, Any]:
+    """Return a box without Euler angles, of which several mean the same."""
+    axes = rotation_from_euler(box[6:], "ZXY").T
+    return {"centre": box[:3], "size": box[3:6], "axes": axes.tolist()}
 
 
 def _task(case: Case) -> Any:

@@ -19,6 +19,14 @@ def write_box(box: Box, profile: Profile, width: int, height: int, label: str = 
     leave no extent along an axis, the box is widened to one step: without area it is no box.
     """
     convention = profile.box_convention()
+    numbers = box_numbers(box, convention, width, height)
+    return convention.write.format(*numbers, label=plain(label))
+
+
+def box_numbers(
+    box: Box, convention: BoxConvention, width: int, height: int
+) -> tuple[float, ...] | tuple[int, ...]:
+    """Return the numbers that give a box in pixels; see `write_box`."""
     x_axis, y_axis = convention.space.axes(width, height)
     # The first bin's centre stands for the edge before it, the last one's for the edge after it.
     x_limit, y_limit = (axis.extent - 2 * axis.offset for axis in (x_axis, y_axis))
@@ -29,32 +37,38 @@ def write_box(box: Box, profile: Profile, width: int, height: int, label: str = 
         numbers = convention.order.numbers(corners)
     else:
         numbers = _rounded(corners, convention, (x_limit, y_limit))
-    if not convention.decimals:
-        numbers = tuple(int(n) for n in numbers)
-    return convention.write.format(*numbers, label=_plain(label))
+    return numbers if convention.decimals else tuple(int(n) for n in numbers)
+
+
+def widened(low: float, high: float, decimals: int, limit: float) -> tuple[float, float]:
+    """Return an interval, or one of a single step where both ends would be rounded to one number.
+
+    The steps below and above its centre are the pair with the smallest error.
+    """
+    if round(low, decimals) < round(high, decimals):
+        return low, high
+    step = 10.0**-decimals
+    below = min(math.floor((low + high) / 2 / step) * step, limit - step)
+    return below, below + step
+
+
+def plain(label: str) -> str:
+    """Return a label without the characters that syntaxes are made of."""
+    return " ".join(re.sub(r"[^\w\s,.'-]", " ", label).split())
 
 
 def _rounded(
     corners: Corners, convention: BoxConvention, limits: tuple[float, float]
 ) -> tuple[float, ...]:
-    order, step = convention.order, 10.0**-convention.decimals
+    order, decimals = convention.order, convention.decimals
 
     def to_step(numbers: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(round(number, convention.decimals) for number in numbers)
+        return tuple(round(number, decimals) for number in numbers)
 
     numbers = to_step(order.numbers(corners))
     if order.has_size:
+        step = 10.0**-decimals
         return (*numbers[:2], max(numbers[2], step), max(numbers[3], step), *numbers[4:])
-    wide = list(corners)
-    for low, high in ((0, 2), (1, 3)):
-        if round(corners[low], convention.decimals) >= round(corners[high], convention.decimals):
-            # The steps below and above the centre are the pair with the smallest error.
-            below = math.floor((corners[low] + corners[high]) / 2 / step) * step
-            wide[low] = min(below, limits[low] - step)
-            wide[high] = wide[low] + step
-    return to_step(order.numbers((wide[0], wide[1], wide[2], wide[3])))
-
-
-def _plain(label: str) -> str:
-    """Return a label without the characters that syntaxes are made of."""
-    return " ".join(re.sub(r"[^\w\s,.'-]", " ", label).split())
+    x1, x2 = widened(corners[0], corners[2], decimals, limits[0])
+    y1, y2 = widened(corners[1], corners[3], decimals, limits[1])
+    return to_step(order.numbers((x1, y1, x2, y2)))

@@ -1,0 +1,138 @@
+"""Masks as polygons: in JSON (rules: spec/parsers/masks/json_polygons.json), and in the image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..geometry import polygons
+from .convention import MaskConvention
+from .mask_parts import MaskReading, Part, is_given, json_reading
+from .syntaxes import Row, json_number, objects_in
+from .tolerant_json import BROKEN, Pairs, Unclosed, Value
+
+THINNEST = 1e-9  # a polygon that is thinner, as a share of its length, is a line
+
+
+def json_polygons(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
+    """Read polygons: the values of the profile's keys, wherever they are nested.
+
+    If the whole text is one list without objects, it is read like such a value where the profile is
+    ``bare``.
+    """
+
+    def parts(value: Value) -> Iterator[Part]:
+        is_list = isinstance(value.data, list) and not objects_in(value.data)
+        keyed = convention.bare and is_list and value.is_all_of(text)
+        for given in _keyed_values(value.data, convention.keys, keyed):
+            for row in polygon_rows(given, value.flag == "truncated"):
+                yield place_polygon(row, convention, width, height)
+
+    return json_reading(text, parts)
+
+
+def _keyed_values(data: Any, keys: tuple[str, ...], keyed: bool) -> Iterator[Any]:
+    """Yield what stands under the keys of a profile, depth first: lists, and what is given else."""
+    pending = [(data, keyed)]
+    while pending:
+        value, keyed = pending.pop()
+        if isinstance(value, Pairs):
+            pending += reversed([(item, key in keys) for key, item in value])
+        elif isinstance(value, list) and not (keyed and not _holds_object(value)):
+            pending += [(item, keyed) for item in reversed(value)]
+        elif keyed and is_given(value):
+            yield value
+
+
+def _holds_object(value: list[Any]) -> bool:
+    return any(isinstance(item, Pairs) for item in value)
+
+
+def polygon_rows(value: Any, is_cut: bool) -> Iterator[Row]:
+    """Yield the polygons that a value is: one of numbers or of pairs, or a list of such.
+
+    ``is_cut`` tells that the text ends inside the value.
+    """
+    is_many = (
+        isinstance(value, list)
+        and any(isinstance(item, list) for item in value)
+        and not all(map(_is_vertex, value))
+    )
+    for polygon in value if is_many else [value]:
+        row = _polygon(polygon, is_cut)
+        if row:
+            yield row
+
+
+def _polygon(polygon: Any, is_cut: bool) -> Row | None:
+    """Return the row that a value is; None for null and for an echoed placeholder.
+
+    A polygon of pairs without its closing bracket has lost vertices: it is none where the text is
+    cut, and broken elsewhere.
+    """
+    if not isinstance(polygon, list):
+        fault = "broken" if polygon is BROKEN else "not_numbers"
+        return Row(fault=fault) if is_given(polygon) else None
+    numbers: list[Any] = polygon
+    if polygon and all(map(_is_vertex, polygon)):
+        if isinstance(polygon, Unclosed):
+            return None if is_cut else Row(fault="broken")
+        numbers = [number for vertex in polygon for number in vertex]
+    if BROKEN in numbers:
+        return Row(fault="broken")
+    found = [json_number(number) for number in numbers]
+    known = [number for number in found if number is not None]
+    if known and len(known) == len(found):
+        return polygon_row(known)
+    is_placeholder = not known and not any(isinstance(number, list) for number in numbers)
+    return None if is_placeholder else Row(fault="not_numbers")
+
+
+def _is_vertex(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and not any(isinstance(item, list) for item in value)
+    )
+
+
+def polygon_row(numbers: list[float]) -> Row:
+    """Return the numbers of a polygon, at least six and an even count, all finite, or the fault."""
+    if len(numbers) < 6 or len(numbers) % 2:
+        return Row(fault="wrong_count")
+    if not np.isfinite(numbers).all():
+        return Row(fault="not_finite")
+    return Row(tuple(numbers))
+
+
+def place_polygon(row: Row, convention: MaskConvention, width: int, height: int) -> Part:
+    """Return the polygon in pixels that a row means: order, space, area."""
+    space = convention.space
+    if row.fault:
+        return Part(fault=row.fault)
+    assert space is not None  # the profile of a syntax with polygons declares one
+    vertices = np.array(row.numbers).reshape(-1, 2)
+    if convention.order == "yx":
+        vertices = vertices[:, ::-1]
+    axes = space.axes(width, height)
+    for numbers, axis in zip(vertices.T.tolist(), axes, strict=True):
+        if not (space.contains(min(numbers), axis) and space.contains(max(numbers), axis)):
+            return Part(fault="out_of_space")
+    pixels = np.array([[axes[0].pixel(x), axes[1].pixel(y)] for x, y in vertices.tolist()])
+    inside = polygons.clip(pixels, height, width)
+    if _is_line(vertices) or len(inside) < 3 or not np.ptp(inside, axis=0).all():
+        return Part(fault="zero_area")
+    flags = ["clipped"] if inside is not pixels else []
+    if min(axis.extent for axis in axes) >= 100 and np.abs(vertices).max() <= 1:
+        flags.append("scale_mismatch")
+    return Part(polygon=tuple(pixels.ravel().tolist()), flags=tuple(flags))
+
+
+def _is_line(vertices: polygons.Polygon) -> bool:
+    """Return whether all vertices lie on one line, or in one point."""
+    offsets = vertices - vertices[0]
+    farthest = offsets[np.abs(offsets).sum(axis=1).argmax()]
+    across = offsets[:, 0] * farthest[1] - offsets[:, 1] * farthest[0]
+    return bool(np.abs(across).max() <= THINNEST * (farthest @ farthest))

@@ -1,0 +1,97 @@
+"""Masks as run-length encodings in JSON; rules: spec/parsers/masks/json_rle.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..geometry.masks import MaskError, rle_from_coco
+from .convention import MaskConvention
+from .mask_parts import NOTHING, MaskReading, Part, is_given, json_reading
+from .syntaxes import json_number
+from .tolerant_json import BROKEN, Pairs, Word
+
+
+def json_rle(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
+    """Read run-length encodings: objects with ``counts``, wherever they are nested.
+
+    Where the profile has no other syntax before this one, anything else but null under one of its
+    keys is a faulty mask. Below the profile's score threshold a mask counts as nothing.
+    """
+    return json_reading(text, lambda value: _rle_parts(value.data, convention, width, height))
+
+
+def _rle_parts(data: Any, convention: MaskConvention, width: int, height: int) -> Iterator[Part]:
+    pending = [(data, False)]
+    while pending:
+        value, keyed = pending.pop()
+        if isinstance(value, Part):
+            yield value
+        elif isinstance(value, Pairs):
+            if any(key == "counts" for key, _ in value):
+                yield from _rle_part(value, width, height)
+            else:
+                pending += reversed(list(_fields(value, convention)))
+        elif isinstance(value, list):
+            nested = [item for item in value if isinstance(item, list | Part)]
+            pending += [(item, keyed) for item in reversed(nested)]
+            if keyed and any(is_given(item) for item in value if not isinstance(item, list | Part)):
+                yield Part(fault="broken" if BROKEN in value else "bad_mask")
+        elif keyed and is_given(value):
+            yield Part(fault="broken" if value is BROKEN else "bad_mask")
+
+
+def _rle_part(pairs: Pairs, width: int, height: int) -> Iterator[Part]:
+    """Yield the mask that an object with ``counts`` is; an echoed placeholder is none."""
+    sizes = [item for key, item in pairs if key == "size"]
+    counts = [item for key, item in pairs if key == "counts"]
+    if BROKEN in sizes or BROKEN in counts:
+        yield Part(fault="broken")
+    elif len(sizes) != 1 or len(counts) != 1:
+        yield Part(fault="bad_mask")
+    elif _is_size(sizes[0]) and sizes[0] != [height, width]:
+        yield Part(fault="size_mismatch")
+    elif not (isinstance(sizes[0], list) and all(isinstance(side, Word) for side in sizes[0])):
+        try:
+            rle = rle_from_coco({"size": sizes[0], "counts": counts[0]}, (height, width))
+        except MaskError:
+            yield Part(fault="bad_mask")
+        else:
+            yield Part(rle=rle)
+
+
+def _is_size(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(type(side) is int and side > 0 for side in value)
+    )
+
+
+def _fields(pairs: Pairs, convention: MaskConvention) -> Iterator[tuple[Any, bool]]:
+    """Yield the values of an object, and whether they stand under a key of the profile.
+
+    Where the profile has a score threshold, masks without a score of that or more are replaced.
+    """
+    scores = next((item for key, item in pairs if key == "scores"), None)
+    for key, item in pairs:
+        keyed = key in convention.keys and convention.syntaxes[0] == "json_rle"
+        if keyed and isinstance(item, list) and convention.score_threshold is not None:
+            given = scores if isinstance(scores, list) and len(scores) == len(item) else []
+            numbers = [json_number(score) for score in given] or [None] * len(item)
+            yield (
+                [
+                    _scored(mask, number, convention.score_threshold)
+                    for mask, number in zip(item, numbers, strict=True)
+                ],
+                keyed,
+            )
+        else:
+            yield item, keyed
+
+
+def _scored(mask: Any, score: float | None, threshold: float) -> Any:
+    if score is None or math.isnan(score):
+        return Part(fault="not_numbers")
+    return mask if score >= threshold else NOTHING

@@ -1,0 +1,136 @@
+"""Mask syntaxes of tags and tokens: grids of labels, polygons of bins, tokens for a decoder.
+
+One function per syntax, named as its spec in spec/parsers/masks/ and its cases in
+golden_cases/parsers/masks/. All patterns are linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..geometry.masks import rle_from_grid
+from .convention import MaskConvention
+from .mask_parts import MAX_PARTS, NOTHING, MaskReading, Part
+from .mask_polygons import place_polygon, polygon_row
+
+BACKGROUND = "others"
+
+# What stands for a mask that only the model's own decoder can make.
+DECODER_TOKEN = re.compile(r"\[SEG\d{0,3}\]|<SEG>|<seg_?\d{1,4}>|<MASK>|<mask>|<start_of_mask>")
+REJECT_TOKEN = "[REJ]"
+
+
+def grid_labels(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
+    """Read ``<seg>``: rows of runs ``label *count| label *count``, one label a cell of a grid.
+
+    A grid of nothing but the background label says that nothing is there.
+    """
+    parts: list[Part] = []
+    flags: set[str] = set()
+    for body, is_closed in _blocks(text):
+        part = _grid_part(body, convention.grid, width, height)
+        if part.fault and not is_closed:
+            flags.add("truncated")
+        else:
+            parts.append(part)
+    return _limited(parts, flags)
+
+
+def location_polygons(
+    text: str, convention: MaskConvention, width: int, height: int
+) -> MaskReading:
+    """Read runs of ``<loc_x><loc_y>``: each is a polygon, whatever stands between two runs."""
+    runs = [([run.group()], _is_cut(text, run)) for run in _LOCATION_RUN.finditer(text)]
+    return _polygons(runs, convention, width, height)
+
+
+def bin_polygons(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
+    """Read runs of ``<bin_x_y>``: two corners, then polygons with ``<separator>`` between them."""
+    runs = []
+    for run in _BIN_RUN.finditer(text):
+        vertices = _CORNERS.sub("", run.group(), count=1)
+        runs.append((vertices.split("<separator>"), _is_cut(text, run)))
+    return _polygons(runs, convention, width, height)
+
+
+def decoder_tokens(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
+    """Read tokens that need the model's decoder, and ``[REJ]``, which says that nothing is there.
+
+    Where the profile does not list this syntax, ``[REJ]`` has to be all of the text.
+    """
+    if DECODER_TOKEN.search(text):
+        return MaskReading([Part(fault="needs_decoder")])
+    listed = "decoder_tokens" in convention.syntaxes
+    rejected = REJECT_TOKEN in text if listed else text.strip(" \t\r\n\"'`*.!") == REJECT_TOKEN
+    return MaskReading([NOTHING] if rejected else [])
+
+
+_LOCATION_RUN = re.compile(r"(?:<loc_\d{1,4}>\s*)+")
+_BIN_RUN = re.compile(r"<bin_\d{1,4}_\d{1,4}>\s*(?:<(?:bin_\d{1,4}_\d{1,4}|separator)>\s*)*")
+_CORNERS = re.compile(r"(?:<bin_\d{1,4}_\d{1,4}>\s*){1,2}")
+_CUT_TOKEN = re.compile(r"<[a-z_0-9]*\Z")
+_DIGITS = re.compile(r"\d+")
+_COUNT = re.compile(r"\*[ \t]*(\d{1,6})[ \t]*(?:\||\Z)")
+
+
+def _limited(parts: list[Part], flags: set[str]) -> MaskReading:
+    too_many = len(parts) > MAX_PARTS
+    return MaskReading([Part(fault="bad_mask")] if too_many else parts, frozenset(flags))
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield what stands in ``<seg>``, and whether it is closed."""
+    opener, closer = "<seg>", "</seg>"
+    start = text.find(opener)
+    while start >= 0:
+        start += len(opener)
+        end = text.find(closer, start)
+        yield text[start : end if end >= 0 else None], end >= 0
+        start = text.find(opener, end) if end >= 0 else -1
+
+
+def _grid_part(body: str, side: int, width: int, height: int) -> Part:
+    """Return the mask of a square grid, whose cells are labelled row by row."""
+    rows = [row for row in body.split("\n") if row.strip()]
+    runs = [list(_runs(row)) for row in rows]
+    if any(run is None for row in runs for run in row):
+        return Part(fault="broken")
+    sound = [[run for run in row if run] for row in runs]
+    if len(rows) != side or any(sum(count for _, count in row) != side for row in sound):
+        return Part(fault="wrong_count")
+    labels = {label for row in sound for label, count in row if count} - {BACKGROUND}
+    if not labels:
+        return NOTHING
+    if len(labels) > 1:
+        return Part(fault="mixed_labels")
+    cells = [[int(label != BACKGROUND) for label, n in row for _ in range(n)] for row in sound]
+    return Part(rle=rle_from_grid(cells, height, width))
+
+
+def _runs(row: str) -> Iterator[tuple[str, int] | None]:
+    """Yield the runs of a row, each from its end: labels hold any character. None: no run."""
+    position = 0
+    for count in _COUNT.finditer(row.rstrip()):
+        label = " ".join(row[position : count.start()].split()).casefold()
+        yield (label, int(count[1])) if label else None
+        position = count.end()
+    if row[position:].strip():
+        yield None
+
+
+def _polygons(
+    runs: list[tuple[list[str], bool]], convention: MaskConvention, width: int, height: int
+) -> MaskReading:
+    """Return the polygons of runs of tokens; the last one of a run that is cut is dropped."""
+    parts: list[Part] = []
+    for polygons, is_cut in runs:
+        for tokens in polygons[:-1] if is_cut else polygons:
+            numbers = [float(digits) for digits in _DIGITS.findall(tokens)]
+            parts.append(place_polygon(polygon_row(numbers), convention, width, height))
+    return _limited(parts, {"truncated"} if any(is_cut for _, is_cut in runs) else set())
+
+
+def _is_cut(text: str, run: re.Match[str]) -> bool:
+    """Return whether the text ends in a piece of a token right after a run."""
+    return bool(_CUT_TOKEN.match(text, run.end()))
