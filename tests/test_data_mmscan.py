@@ -342,9 +342,9 @@ def test_nothing_left_is_an_error_that_shows_how_scans_are_named(
     [
         (None, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
         (1, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-        (0.7, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),  # int(1 / 0.7) is 1
+        (0.6, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),  # int(1 / 0.6) is 1
         (0.5, [0, 2, 4, 6, 8, 10]),
-        (0.3, [0, 3, 6, 9]),  # int(1 / 0.3) is 3
+        (0.26, [0, 3, 6, 9]),  # int(1 / 0.26) is 3
         (0.2, [0, 5, 10]),
     ],
 )
@@ -391,6 +391,13 @@ def test_token_flattening_keeps_marked_targets_and_deletes_as_the_devkit_does(
         "samples that the devkit's token flattening deletes": 2,
         "samples without a target": 1,
     }
+    lines = (tmp_path / "flat" / "data" / "left_out.jsonl").read_text().splitlines()
+    deleted = "samples that the devkit's token flattening deletes"
+    assert [(line["index"], line["reason"]) for line in map(json.loads, lines)] == [
+        (0, deleted),
+        (1, deleted),
+        (2, "samples without a target"),
+    ]
     # A ratio comes first, so that positions are those in what it leaves: samples 0, 2 and 4. Of
     # these sample 2 notes the place 1, which now is its own.
     converted(tree, tmp_path / "half", token_flatten=True, ratio=0.5)
