@@ -255,6 +255,9 @@ class _Scanner:
         return _ABSENT
 
     def _cut(self) -> Any:
+        last = self.stack[-1]
+        if last.kind == "{" and isinstance(last.value, (int, float, Word)):
+            last.value = BROKEN  # it may go on
         while True:
             data = self.stack.pop().damaged()
             if not self.stack:
