@@ -17,7 +17,7 @@ from .mask_polygons import place_polygon, polygon_row
 BACKGROUND = "others"
 
 # What stands for a mask that only the model's own decoder can make.
-DECODER_TOKEN = re.compile(r"\[SEG\d{0,3}\]|<SEG>|<seg_?\d{1,4}>|<MASK>|<mask>|<start_of_mask>")
+DECODER_TOKEN = re.compile(r"\[SEG\d{0,3}\]|<SEG>|<seg_?\d{1,4}>|<MASK>|<start_of_mask>")
 REJECT_TOKEN = "[REJ]"
 
 
