@@ -319,6 +319,7 @@ def test_a_profile_in_a_task_of_the_user_is_the_runs(tmp_path: Path) -> None:
     ("model_args", "names"),
     [
         ({"profile": "qwen9"}, "qwen3_vl"),
+        ({"profile": "lisa"}, "'lisa'"),
         ({"error": "typo"}, "wrong-space"),
         ({"error": "empty", "every": 0}, "every=0"),
         ({"error": "empty", "every": "often"}, "every=often"),

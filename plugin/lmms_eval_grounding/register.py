@@ -88,11 +88,14 @@ def _extend(host: Any) -> None:
 
 
 def _add_ours(manager: Any, index: dict[str, Any]) -> None:
-    """Add our tasks to the host's index, one folder at a time: a bad one costs no other."""
+    """Add our tasks to the host's index, read one folder at a time: a bad one costs no other."""
+    ours: dict[str, Any] = {}
     for folder in sorted(path for path in Path(tasks_dir()).iterdir() if path.is_dir()):
         with _or_a_warning(f"the tasks in {folder}"):
             for name, entry in manager._get_task_and_group(str(folder)).items():
-                _add(index, name, entry)
+                _add(ours, name, entry)
+    for name, entry in ours.items():
+        _add(index, name, entry)
 
 
 def _add(index: dict[str, Any], name: str, entry: dict[str, Any]) -> None:
