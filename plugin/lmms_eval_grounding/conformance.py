@@ -38,29 +38,27 @@ def own_answer(case: Case) -> Any:
 def _metric(case: Case) -> Any:
     _, benchmark, name = case.spec.split("/")
     module = importlib.import_module(f"lmms_eval_grounding.metrics.{benchmark}")
-    return getattr(module, name)(**_decoded_input(case))
+    return getattr(module, name)(**_with_masks(case.input, _input_schema(case.spec)))
 
 
-def _decoded_input(case: Case) -> dict[str, Any]:
-    """Return a case's input as functions take it: masks, written as rows, become RLE."""
+def _with_masks(values: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of a case as functions take it: masks, written as rows, become RLE."""
     return {
-        name: rle_from_rows(value) if value and name in _mask_inputs(case.spec) else value
-        for name, value in case.input.items()
+        name: rle_from_rows(value) if value and _is_mask(schema["properties"][name]) else value
+        for name, value in values.items()
     }
 
 
+def _is_mask(schema: dict[str, Any]) -> bool:
+    """Return whether a value is a mask, or null, by the type that its schema refers to."""
+    kinds = schema.get("anyOf", [schema])
+    return any(kind.get("$ref", "").endswith("types.json#/$defs/mask") for kind in kinds)
+
+
 @cache
-def _mask_inputs(spec: str) -> tuple[str, ...]:
-    """Return the inputs that are masks, or null, by the types that their spec refers to."""
-    inputs = read_json("spec", f"{spec}.json")["properties"]["input"]["properties"]
-    return tuple(
-        name
-        for name, schema in inputs.items()
-        if any(
-            option.get("$ref", "").endswith("types.json#/$defs/mask")
-            for option in schema.get("anyOf", [schema])
-        )
-    )
+def _input_schema(spec: str) -> dict[str, Any]:
+    schema: dict[str, Any] = read_json("spec", f"{spec}.json")["properties"]["input"]
+    return schema
 
 
 def _parser(case: Case) -> Any:
@@ -98,9 +96,15 @@ def _cuboid(box: Sequence[float]) -> dict[str, Any]:
 def _task(case: Case) -> Any:
     """Return every number that a task reports for some documents and replies."""
     benchmark = importlib.import_module(f"lmms_eval_grounding.benchmarks.{case.spec[6:]}")
-    profile = load_profile(case.input["profile"])
-    samples = zip(case.input["docs"], case.input["replies"], strict=True)
-    records = [benchmark.score(doc, reply_text(reply), profile)[0] for doc, reply in samples]
+    schema = _input_schema(case.spec)["properties"]["docs"]["items"]
+    options = dict(case.input)
+    docs = [_with_masks(doc, schema) for doc in options.pop("docs")]
+    replies = map(reply_text, options.pop("replies"))
+    profile = load_profile(options.pop("profile"))
+    records = [
+        benchmark.score(doc, reply, profile, **options)[0]
+        for doc, reply in zip(docs, replies, strict=True)
+    ]
     return {name: benchmark.METRICS[name](records) for name in benchmark.METRICS}
 
 
