@@ -40,7 +40,10 @@ def check(record: Mapping[str, Any], schema: str) -> None:
 @cache
 def validator(schema: str) -> Draft202012Validator:
     """Return the compiled validator of a schema in spec/, by its path there."""
+    # A registry keeps what it is given, but retrieves anything else again at every check.
     registry: Registry[Any] = Registry(retrieve=_from_spec)  # type: ignore[call-arg]
+    known = [(uri, _from_spec(uri)) for uri in (BASE + schema, BASE + "types.json")]
+    registry = registry.with_resources(known).crawl()
     return Draft202012Validator({"$ref": BASE + schema}, registry=registry)
 
 
