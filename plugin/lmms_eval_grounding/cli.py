@@ -6,13 +6,16 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-from .parsing.profile import load_profile, profile_names
+from . import __version__, prepare
+from .parsing.parsed import ParsedBoxes, ParsedMask
+from .parsing.profile import Answer, load_profile, profile_names
+
+ANSWERS: tuple[Answer, ...] = ("box", "mask", "box3d", "candidates")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,39 +35,27 @@ def _tasks_dir(options: argparse.Namespace) -> None:
 
 
 def _profiles(options: argparse.Namespace) -> None:
-    for name in options.name or profile_names():
+    for name in options.name or profile_names(options.answer):
         profile = load_profile(name)
         print(f"{name:18} {profile.title}")
-        for answer, convention in (("box", profile.box), ("mask", profile.mask)):
+        for answer in ANSWERS:
+            convention = getattr(profile, answer)
             if convention:
-                print(f"{'':18} {answer + ':':5} {_one_line(convention.example)}")
+                print(f"{'':18} {answer + ':':11} {_one_line(convention.example)}")
 
 
 def _parse(options: argparse.Namespace) -> None:
     from .parsing.boxes import parse_boxes
+    from .parsing.masks import parse_mask
 
     try:
         width, height = (int(side) for side in options.size.lower().split("x"))
     except ValueError:
         raise ValueError(f"--size {options.size}: give width x height, as in 800x800") from None
     reply = sys.stdin.read() if options.reply == "-" else options.reply
-    parsed = parse_boxes(reply, load_profile(options.profile), width, height)
-    print(json.dumps(asdict(parsed)))
-
-
-def _prepare(options: argparse.Namespace) -> int:
-    from .data import rsvg
-    from .data.location import data_root
-
-    folder = options.output or data_root() / options.benchmark
-    if options.source:
-        made = rsvg.prepare(options.source, folder, options.skip_broken, tuple(options.splits))
-        print("\n".join([*made.sentences(), f"written to {folder}"]))
-    if options.check or not options.source:
-        problems = rsvg.check(folder)
-        print("\n".join(problems) or f"{folder}: no problem found")
-        return 1 if problems else 0
-    return 0
+    parse: Callable[..., ParsedBoxes | ParsedMask]
+    parse = {"box": parse_boxes, "mask": parse_mask}[options.answer]
+    print(json.dumps(asdict(parse(reply, load_profile(options.profile), width, height))))
 
 
 def _audit(options: argparse.Namespace) -> None:
@@ -84,7 +75,8 @@ def _audit(options: argparse.Namespace) -> None:
 
 
 def _one_line(text: str) -> str:
-    return text.replace("\n", "\\n").replace("\t", "\\t")
+    line = text.replace("\n", "\\n").replace("\t", "\\t")
+    return line if len(line) <= 160 else f"{line[:80]} .. {line[-60:]}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -120,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         "profiles qwen3_vl gemini",
     )
     profiles.add_argument("name", nargs="*", help="only these")
+    profiles.add_argument("--answer", choices=ANSWERS, help="only those that write such answers")
 
     parse = command(
         "parse",
@@ -128,27 +121,18 @@ def _parser() -> argparse.ArgumentParser:
         "parse --profile qwen3_vl --size 800x600 '{\"bbox_2d\": [10, 20, 300, 400]}'",
     )
     parse.add_argument("--profile", default="prompt", help="see the command profiles")
+    parse.add_argument("--answer", choices=("box", "mask"), default="box", help="default: box")
     parse.add_argument("--size", required=True, metavar="WxH", help="of the image, in pixels")
     parse.add_argument("reply", help="the reply, or - for standard input")
 
-    prepare = command(
-        "prepare",
-        _prepare,
-        "turn an official release into the data that the tasks read, or check such data",
-        "prepare rsvg --source DIOR_RSVG",
+    prepare.add_arguments(
+        command(
+            "prepare",
+            prepare.run,
+            "turn an official release into the data that the tasks read, or check such data",
+            "prepare rsvg --source DIOR_RSVG",
+        )
     )
-    prepare.add_argument("benchmark", choices=["rsvg"])
-    prepare.add_argument("--source", type=Path, metavar="DIR", help="the release as downloaded")
-    prepare.add_argument(
-        "--output", type=Path, metavar="DIR", help="default: $GROUNDING_DATA or the user cache"
-    )
-    prepare.add_argument(
-        "--splits", nargs="+", default=["train", "val", "test"], help="default: all three"
-    )
-    prepare.add_argument(
-        "--skip-broken", action="store_true", help="leave broken samples out and list them"
-    )
-    prepare.add_argument("--check", action="store_true", help="verify the prepared data")
 
     audit = command(
         "audit",
