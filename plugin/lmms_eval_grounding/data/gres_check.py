@@ -81,11 +81,10 @@ def _rows_without_target(path: Path) -> int | None:
 
 
 class _RowCheck:
-    """Checks rows; an image that the row before had too is decoded once."""
+    """Checks rows; an image that the row before had too is decoded, and complained of, once."""
 
     def __init__(self) -> None:
         self._last: tuple[str, int, int] | None = None
-        self._last_fault = ""
 
     def problems(self, row: Row) -> Iterator[str]:
         if row["id"] != f"{row['ref_id']}/{row['sent_id']}":
@@ -100,21 +99,22 @@ class _RowCheck:
                 rle_from_coco(row["target"], (row["height"], row["width"]))
             except MaskError as fault:
                 yield f"target: {fault}"
-        fault_of_image = self._fault_of_image(row)
-        if fault_of_image:
-            yield f"image {row['image']['path']}: {fault_of_image}"
-
-    def _fault_of_image(self, row: Row) -> str:
         picture = (row["image"]["path"], row["width"], row["height"])
         if picture != self._last:
-            self._last, self._last_fault = picture, ""
-            try:
-                data = row["image"]["bytes"]
-                if data is None:
-                    data = Path(row["image"]["path"]).read_bytes()
-                check_jpeg(data, width=row["width"], height=row["height"])
-            except SourceError as fault:
-                self._last_fault = str(fault)
-            except (OSError, ValueError) as fault:
-                self._last_fault = f"cannot be read ({fault})"
-        return self._last_fault
+            self._last = picture
+            fault_of_image = _fault_of_image(row)
+            if fault_of_image:
+                yield f"image {row['image']['path']}: {fault_of_image}"
+
+
+def _fault_of_image(row: Row) -> str:
+    try:
+        data = row["image"]["bytes"]
+        if data is None:
+            data = Path(row["image"]["path"]).read_bytes()
+        check_jpeg(data, width=row["width"], height=row["height"])
+    except SourceError as fault:
+        return str(fault)
+    except (OSError, ValueError) as fault:
+        return f"cannot be read ({fault})"
+    return ""

@@ -1,9 +1,8 @@
 """The masks of COCO annotations, as the evaluator of GRES takes them.
 
-henghuiding/ReLA@3ca9551 skips crowd annotations (gres_model/data/dataset_mappers/
-refcoco_mapper.py) and polygons with fewer than six numbers or an odd count
-(gres_model/data/datasets/grefcoco.py), keeps what else a reference names, and unites it. So it is
-done here, at the size of the image.
+henghuiding/ReLA@a389648:gres_model/data/datasets/grefcoco.py skips crowd annotations and polygons
+with fewer than six numbers or an odd count, keeps what else a reference names, and unites it. So it
+is done here, at the size of the image.
 """
 
 from __future__ import annotations
