@@ -53,9 +53,10 @@ def _parse(options: argparse.Namespace) -> None:
     except ValueError:
         raise ValueError(f"--size {options.size}: give width x height, as in 800x800") from None
     reply = sys.stdin.read() if options.reply == "-" else options.reply
-    parse: Callable[..., ParsedBoxes | ParsedMask]
-    parse = {"box": parse_boxes, "mask": parse_mask}[options.answer]
-    print(json.dumps(asdict(parse(reply, load_profile(options.profile), width, height))))
+    parsers: dict[str, Callable[..., ParsedBoxes | ParsedMask]]
+    parsers = {"box": parse_boxes, "mask": parse_mask}
+    parsed = parsers[options.answer](reply, load_profile(options.profile), width, height)
+    print(json.dumps(asdict(parsed)))
 
 
 def _audit(options: argparse.Namespace) -> None:
