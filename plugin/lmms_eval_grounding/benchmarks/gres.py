@@ -7,6 +7,7 @@ The columns of a document are described in `mask_replies`. A sample is one sente
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from typing import Any
 
@@ -22,8 +23,8 @@ from ..metrics.gres import (
 )
 from ..parsing.profile import Profile
 from .host import Aggregation, Refusal, status_rates
-from .mask_replies import doc_to_target, oracle_reply, read_mask, reading_of, target_mask
-from .task import Doc, GroundingTask
+from .mask_replies import MaskTask, doc_to_target, oracle_reply, read_mask, reading_of, target_mask
+from .task import Doc
 
 __all__ = ["doc_to_target", "oracle_reply"]
 
@@ -32,22 +33,40 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 MIN_PIXELS = "GROUNDING_MIN_PIXELS"
 
 
-def min_pixels() -> int:
-    """Return the number of foreground pixels below which a mask is empty."""
-    named = os.environ.get(MIN_PIXELS, "1")
-    if not named.isdecimal() or int(named) < 1:
-        raise Refusal(f"{MIN_PIXELS} is {named!r}; give a positive whole number")
+def declared_min_pixels() -> int:
+    """Return the number of foreground pixels below which a mask is empty, in this run.
+
+    Raises
+    ------
+    Refusal
+        If ``$GROUNDING_MIN_PIXELS`` is no positive whole number.
+    """
+    named = os.environ.get(MIN_PIXELS) or "1"
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", named):
+        raise Refusal(f"{MIN_PIXELS} is {named!r}; give a positive whole number of pixels")
     return int(named)
 
 
-def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the record of one sample (see metrics.gres) and how its reply was read."""
-    parsed, least = read_mask(doc, reply, profile), min_pixels()
+def score(
+    doc: Doc, reply: str | None, profile: Profile, min_pixels: int | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the record of one sample (see metrics.gres) and how its reply was read.
+
+    ``min_pixels`` is `declared_min_pixels` unless given.
+    """
+    parsed = read_mask(doc, reply, profile)
+    least = declared_min_pixels() if min_pixels is None else min_pixels
     record = sample_record(
         str(doc["id"]), parsed.status, parsed.mask, target_mask(doc), min_pixels=least
     )
     check(record, "records/gres.json")
     return record, {**reading_of(doc, profile, parsed), "min_pixels": least}
+
+
+def _read_settings(doc: Doc) -> None:
+    """Raise for a target, or an option of the run, that could not be used after the answers."""
+    target_mask(doc)
+    declared_min_pixels()
 
 
 METRICS: dict[str, Aggregation] = {
@@ -60,7 +79,7 @@ METRICS: dict[str, Aggregation] = {
     **status_rates(),
 }
 
-_task = GroundingTask(BENCHMARK, score, METRICS, read_target=target_mask)
+_task = MaskTask(BENCHMARK, score, METRICS, read_target=_read_settings)
 doc_to_visual = _task.doc_to_visual
 doc_to_text = _task.doc_to_text
 process_results = _task.process_results

@@ -1,4 +1,4 @@
-"""What the mask benchmarks share: reading a reply as a mask, and the oracle's replies.
+"""What the mask benchmarks share: the task, reading a reply as a mask, the oracle's replies.
 
 A document has the columns ``id`` (str), ``image``, ``expression`` (str), ``width``, ``height`` and
 ``target``: a COCO RLE ``{"size": [h, w], "counts": str}``, or null where nothing is referred to.
@@ -7,6 +7,8 @@ A document has the columns ``id`` (str), ``image``, ``expression`` (str), ``widt
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +18,32 @@ from ..parsing.parsed import ParsedMask
 from ..parsing.profile import Profile
 from ..parsing.spaces import Space
 from ..parsing.written_masks import write_mask
+from .conventions import declared_profile
 from .host import read_safely
-from .task import Doc
+from .task import Doc, GroundingTask
+
+_announced: dict[str, str] = {}
+_logger = logging.getLogger(__name__)
+
+
+class MaskTask(GroundingTask):
+    """A task that is answered with masks; the log of a run says where these are filled boxes."""
+
+    def doc_to_text(
+        self, doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return the prompt; warn once if boxes stand for masks in the profile of the run."""
+        prompt = super().doc_to_text(doc, lmms_eval_specific_kwargs)
+        profile = declared_profile(self.benchmark)
+        before, _announced[self.benchmark] = _announced.get(self.benchmark), profile.name
+        if before != profile.name and profile.mask_convention().from_box:
+            _logger.warning(
+                "%s: profile %s answers with boxes, so that filled boxes are scored; every sample "
+                "has the flag mask_from_box. Do not compare the numbers with those of masks",
+                self.benchmark,
+                profile.name,
+            )
+        return prompt
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -61,10 +87,16 @@ def reading_of(doc: Doc, profile: Profile, parsed: ParsedMask) -> dict[str, Any]
 def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
     """Return the reply of a model that knows the target and writes as the profile does.
 
-    ``error`` makes it wrong: ``shifted`` moves the mask by half the width of its bounding box, to
-    the side that has room; ``wrong-space`` writes coordinates in pixels of the image (in 0-1000
-    where the profile's space is these pixels), and a mask with height and width exchanged where the
-    syntax has no coordinates; ``truncated`` breaks the reply off half-way.
+    ``error`` makes it wrong: ``shifted`` moves the mask to the right by half the width of its
+    bounding box, or to the left if it would leave the image there; ``wrong-space`` writes
+    coordinates in pixels of the image (in 0-1000 where the profile's space is these pixels), and a
+    mask with height and width exchanged where the syntax has no coordinates; ``truncated`` breaks
+    the reply off half-way, which keeps the first of several polygons.
+
+    Raises
+    ------
+    ProfileError
+        If the profile does not say how a mask is written, or none can be written as text.
     """
     width, height, label = int(doc["width"]), int(doc["height"]), str(doc["expression"])
     target = target_mask(doc)

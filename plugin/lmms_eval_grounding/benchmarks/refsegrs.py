@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from ..contract import check
+from ..geometry.masks import Rle
 from ..metrics.refsegrs import mean_iou, overall_iou, precision_at, sample_record
 from ..parsing.profile import Profile
 from .host import Aggregation, status_rates
-from .mask_replies import doc_to_target, oracle_reply, read_mask, reading_of, target_mask
-from .task import Doc, GroundingTask
+from .mask_replies import MaskTask, doc_to_target, oracle_reply, read_mask, reading_of, target_mask
+from .task import Doc
 
 __all__ = ["doc_to_target", "oracle_reply"]
 
@@ -23,12 +24,17 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the record of one sample (see metrics.refsegrs) and how its reply was read."""
-    parsed, target = read_mask(doc, reply, profile), target_mask(doc)
-    if target is None:
-        raise ValueError(f"document {doc['id']} of refsegrs has no target")
-    record = sample_record(str(doc["id"]), parsed.status, parsed.mask, target)
+    parsed = read_mask(doc, reply, profile)
+    record = sample_record(str(doc["id"]), parsed.status, parsed.mask, _target(doc))
     check(record, "records/refsegrs.json")
     return record, reading_of(doc, profile, parsed)
+
+
+def _target(doc: Doc) -> Rle:
+    target = target_mask(doc)
+    if target is None:
+        raise ValueError("every sample of refsegrs has a target")
+    return target
 
 
 METRICS: dict[str, Aggregation] = {
@@ -38,7 +44,7 @@ METRICS: dict[str, Aggregation] = {
     **status_rates(),
 }
 
-_task = GroundingTask(BENCHMARK, score, METRICS, read_target=target_mask)
+_task = MaskTask(BENCHMARK, score, METRICS, read_target=_target)
 doc_to_visual = _task.doc_to_visual
 doc_to_text = _task.doc_to_text
 process_results = _task.process_results
