@@ -30,8 +30,8 @@ def write_mask(rle: Rle | None, profile: Profile, width: int, height: int, label
 
     None, and a mask without pixels, give the profile's way to say that nothing is there. Run
     lengths and maps are exact. Vertices are rounded to the decimals that the profile writes, so
-    that outlines move by at most half a step; what such a step swallows is left out, but of a mask
-    that is smaller than that altogether, one step is written. Cells of a grid are foreground where
+    that outlines move by at most half a step. Parts that are smaller than that are left out; where
+    all are, each is written as a rectangle of one step. Cells of a grid are foreground where
     half of their pixels are, and one always is. A profile that has masks from boxes gets the
     bounding box.
 
@@ -160,18 +160,26 @@ def _polygons(shape: _Shape, convention: MaskConvention) -> list[list[Point]]:
         x, y = (_number(pixel, axis) for pixel, axis in zip(pixels, axes, strict=True))
         return _rounded(x, decimals), _rounded(y, decimals)
 
-    drawn = [[placed(x, y) for x, y in outline] for outline in outlines(shape.rle)]
-    polygons = [polygon for polygon in map(_straightened, drawn) if polygon]
-    if not polygons:
-        (x1, x2), (y1, y2) = (
-            widened(_number(low, axis), _number(high, axis), decimals, _last(axis))
-            for low, high, axis in zip(shape.bounds[:2], shape.bounds[2:], axes, strict=True)
-        )
-        corners = ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
-        polygons = [[(_rounded(x, decimals), _rounded(y, decimals)) for x, y in corners]]
+    drawn = outlines(shape.rle)
+    polygons = [_straightened([placed(x, y) for x, y in outline]) for outline in drawn]
+    if not any(polygons):
+        polygons = [_one_step(outline, axes, decimals) for outline in drawn]
+    polygons = [polygon for polygon in polygons if polygon]
     if convention.order == "yx":
         polygons = [[(y, x) for x, y in polygon] for polygon in polygons]
     return polygons
+
+
+def _one_step(
+    outline: Sequence[tuple[int, int]], axes: tuple[Axis, Axis], decimals: int
+) -> list[Point]:
+    """Return the rectangle around an outline, at least one step wide and high."""
+    (x1, x2), (y1, y2) = (
+        widened(_number(min(ends), axis), _number(max(ends), axis), decimals, _last(axis))
+        for ends, axis in zip(zip(*outline, strict=True), axes, strict=True)
+    )
+    corners = ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
+    return [(_rounded(x, decimals), _rounded(y, decimals)) for x, y in corners]
 
 
 def _number(pixel: float, axis: Axis) -> float:
