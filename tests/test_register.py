@@ -356,3 +356,29 @@ def test_a_new_process_evaluates_our_tasks_whatever_it_imports_first(
 ) -> None:
     done = host.process(sys.executable, "-c", FRESH.format(first=first), str(tmp_path))
     assert "Pr@0.5 = 100.0" in done.stdout, done.stderr
+
+
+def test_missing_data_are_refused_before_the_host_loads_a_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from lmms_eval.tasks import TaskManager
+
+    register.models()
+    monkeypatch.setenv("GROUNDING_DATA", str(tmp_path))
+    manager = TaskManager(include_path=register.tasks_dir(), include_defaults=False)
+    for task in ("rsvg", "gres"):
+        with pytest.raises(SystemExit, match=f"prepare {task} --source"):
+            manager.match_tasks([task])
+
+
+def test_an_unknown_profile_is_refused_before_the_host_loads_a_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from lmms_eval.tasks import TaskManager
+
+    register.models()
+    manager = TaskManager(include_path=register.tasks_dir(), include_defaults=False)
+    assert manager.match_tasks(["rsvg_mini"]) == ["rsvg_mini"]
+    monkeypatch.setenv("GROUNDING_PROFILE", "qwen9")
+    with pytest.raises(SystemExit, match="unknown profile 'qwen9'"):
+        manager.match_tasks(["rsvg_mini"])

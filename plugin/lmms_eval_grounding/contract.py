@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 BASE = "https://lmms-eval-grounding.invalid/spec/"
 
@@ -40,11 +43,7 @@ def check(record: Mapping[str, Any], schema: str) -> None:
 @cache
 def validator(schema: str) -> Draft202012Validator:
     """Return the compiled validator of a schema in spec/, by its path there."""
-    # A registry keeps what it is given, but retrieves anything else again at every check.
-    registry: Registry[Any] = Registry(retrieve=_from_spec)  # type: ignore[call-arg]
-    known = [(uri, _from_spec(uri)) for uri in (BASE + schema, BASE + "types.json")]
-    registry = registry.with_resources(known).crawl()
-    return Draft202012Validator({"$ref": BASE + schema}, registry=registry)
+    return Draft202012Validator({"$ref": BASE + schema}, registry=_registry())
 
 
 def finite(value: float) -> float | None:
@@ -52,6 +51,19 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _from_spec(uri: str) -> Resource[Any]:
-    path = files("lmms_eval_grounding.spec").joinpath(uri.removeprefix(BASE))
-    return Resource.from_contents(json.loads(path.read_text("utf-8")))
+@cache
+def _registry() -> Registry[Any]:
+    """Return all schemas of spec/; none is read a second time."""
+    resources = [
+        (BASE + path, Resource.from_contents(json.loads(file.read_text("utf-8"))))
+        for path, file in _schemas(files("lmms_eval_grounding.spec"), "")
+    ]
+    return Registry().with_resources(resources).crawl()
+
+
+def _schemas(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _schemas(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".json"):
+            yield prefix + entry.name, entry

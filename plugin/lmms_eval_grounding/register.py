@@ -16,7 +16,7 @@ import inspect
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from importlib.resources import files
@@ -85,6 +85,42 @@ def _extend(host: Any) -> None:
 
     initialize_tasks.adds_grounding = True  # type: ignore[attr-defined]
     host.TaskManager.initialize_tasks = initialize_tasks
+    if hasattr(host.TaskManager, "match_tasks"):
+        host.TaskManager.match_tasks = _refusing_early(host.TaskManager.match_tasks)
+
+
+def _refusing_early(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Return `match_tasks` that also looks for the data of ours among the tasks that are asked for.
+
+    The host loads a model before its tasks; a missing release or a mistyped profile should not
+    cost those minutes. Such a mistake is a `SystemExit`; anything else is left to the host.
+    """
+
+    @functools.wraps(original)
+    def match_tasks(manager: Any, *args: Any, **kwargs: Any) -> list[str]:
+        names = original(manager, *args, **kwargs)
+        with _or_a_warning("looking for the data of the grounding tasks first"):
+            for name in names:
+                _load_ours(manager, name)
+        return names
+
+    return match_tasks
+
+
+def _load_ours(manager: Any, name: Any) -> None:
+    """Load a task or group of ours as the host will, which refuses what cannot run."""
+    entry = manager.task_index.get(name) if isinstance(name, str) else None
+    path = str(entry["yaml_path"]) if entry else ""
+    if not path.startswith(tasks_dir()):
+        return
+    from lmms_eval.utils import load_yaml_config
+
+    from .benchmarks.conventions import check_environment
+
+    check_environment()
+    config = load_yaml_config(path)
+    for member in config["task"] if "group" in config else ():
+        _load_ours(manager, member)
 
 
 def _add_ours(manager: Any, index: dict[str, Any]) -> None:

@@ -61,6 +61,13 @@ def declare_profile(benchmark: str, kwargs: Mapping[str, Any] | None) -> Profile
     return profile
 
 
+def check_environment() -> None:
+    """Refuse to run with a ``$GROUNDING_PROFILE`` that does not exist."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        named_profile(named, VARIABLE)
+
+
 def declared_profile(benchmark: str) -> Profile:
     """Return the profile in force for a benchmark: the one declared last, else the default's."""
     return _in_force.get(benchmark) or declare_profile(benchmark, None)
