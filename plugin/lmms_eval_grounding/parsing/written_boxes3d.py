@@ -23,6 +23,8 @@ from .placement3d import SCENE_VIEW, View, view_of
 from .profile import Profile
 from .scene import Scene
 
+NOTHING = "none"  # a reply that says so in every profile
+
 
 def write_boxes3d(
     boxes: ArrayLike,
@@ -68,6 +70,8 @@ def write_boxes3d(
     else:
         convention = profile.candidate_convention()
         fields = [{"id": _nearest_id(row, scene)} for row in rows]
+    if not fields:
+        return NOTHING
     for i, written in enumerate(fields):
         written["label"] = _plain(labels[i] if labels else "object")
         written["score"] = ""
