@@ -2,8 +2,8 @@
 
 gRefCOCO: the three splits that papers report, with the official numbers of sentences, with and
 without a target, on 1,500, 750 and 750 images; references of train and annotations of other images
-give both JSON files the weight of the real ones (59 and 120 MB), or more. Every image has a crowd annotation
-and an invalid polygon, which must be left out and counted.
+give both JSON files the weight of the real ones (59 and 120 MB), or more. Every image has a crowd
+annotation and an invalid polygon, which must be left out and counted.
 
 RefSegRS: a zip file with the 4,420 triplets of the release, 512 x 512 pixels, uncompressed TIFF;
 masks of one split are written as 0 and 1, the others as 0 and 255.
@@ -21,8 +21,8 @@ For each of the two, six things happen:
     python scripts/convert_synthetic_masks.py --share 0.02        # seconds
     python scripts/convert_synthetic_masks.py --only refsegrs
 
-Everything lies in a temporary folder (half a GB), which is removed at the end. Ends with code 1 when
-anything is not as it should be.
+Everything lies in a temporary folder (half a GB), which is removed at the end. Ends with code 1
+when anything is not as it should be.
 """
 
 from __future__ import annotations
