@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -102,7 +104,7 @@ def polygon_row(numbers: list[float]) -> Row:
     """Return the numbers of a polygon, at least six and an even count, all finite, or the fault."""
     if len(numbers) < 6 or len(numbers) % 2:
         return Row(fault="wrong_count")
-    if not np.isfinite(numbers).all():
+    if not all(map(math.isfinite, numbers)):
         return Row(fault="not_finite")
     return Row(tuple(numbers))
 
@@ -113,26 +115,35 @@ def place_polygon(row: Row, convention: MaskConvention, width: int, height: int)
     if row.fault:
         return Part(fault=row.fault)
     assert space is not None  # the profile of a syntax with polygons declares one
-    vertices = np.array(row.numbers).reshape(-1, 2)
+    xs, ys = row.numbers[::2], row.numbers[1::2]
     if convention.order == "yx":
-        vertices = vertices[:, ::-1]
+        xs, ys = ys, xs
     axes = space.axes(width, height)
-    for numbers, axis in zip(vertices.T.tolist(), axes, strict=True):
+    for numbers, axis in zip((xs, ys), axes, strict=True):
         if not (space.contains(min(numbers), axis) and space.contains(max(numbers), axis)):
             return Part(fault="out_of_space")
-    pixels = np.array([[axes[0].pixel(x), axes[1].pixel(y)] for x, y in vertices.tolist()])
-    inside = polygons.clip(pixels, height, width)
-    if _is_line(vertices) or len(inside) < 3 or not np.ptp(inside, axis=0).all():
+    x, y = ([axis.pixel(n) for n in numbers] for numbers, axis in zip((xs, ys), axes, strict=True))
+    is_inside = min(x) >= 0 and max(x) <= width and min(y) >= 0 and max(y) <= height
+    vertices = list(zip(x, y, strict=True))
+    if _is_line(vertices) or not (is_inside or _reaches_into(vertices, width, height)):
         return Part(fault="zero_area")
-    flags = ["clipped"] if inside is not pixels else []
-    if min(axis.extent for axis in axes) >= 100 and np.abs(vertices).max() <= 1:
+    flags = [] if is_inside else ["clipped"]
+    if min(axis.extent for axis in axes) >= 100 and max(map(abs, row.numbers)) <= 1:
         flags.append("scale_mismatch")
-    return Part(polygon=tuple(pixels.ravel().tolist()), flags=tuple(flags))
+    return Part(polygon=tuple(chain.from_iterable(vertices)), flags=tuple(flags))
 
 
-def _is_line(vertices: polygons.Polygon) -> bool:
+def _is_line(vertices: list[tuple[float, float]]) -> bool:
     """Return whether all vertices lie on one line, or in one point."""
-    offsets = vertices - vertices[0]
-    farthest = offsets[np.abs(offsets).sum(axis=1).argmax()]
-    across = offsets[:, 0] * farthest[1] - offsets[:, 1] * farthest[0]
-    return bool(np.abs(across).max() <= THINNEST * (farthest @ farthest))
+    x0, y0 = vertices[0]
+    far_x, far_y = max(
+        ((x - x0, y - y0) for x, y in vertices), key=lambda offset: abs(offset[0]) + abs(offset[1])
+    )
+    most = THINNEST * (far_x * far_x + far_y * far_y)
+    return all(abs((x - x0) * far_y - (y - y0) * far_x) <= most for x, y in vertices)
+
+
+def _reaches_into(vertices: list[tuple[float, float]], width: int, height: int) -> bool:
+    """Return whether a polygon has some area inside the image."""
+    inside = polygons.clip(np.array(vertices), height, width)
+    return len(inside) > 2 and bool(np.ptp(inside, axis=0).all())
