@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+from .benchmarks.host import items_of
 from .corpus import Case, agrees, meaning, read_json, reply_text
 from .geometry.boxes3d import rotation_from_euler
 from .geometry.masks import rle_from_rows, rows_from_rle
@@ -74,17 +75,20 @@ def _parser(case: Case) -> Any:
 
 
 def _boxes3d(case: Case) -> Any:
-    given = case.input["scene"]
-    candidates = given.get("candidates")
-    scene = Scene(
-        frames=[Frame(**frame) for frame in given.get("frames", ())],
-        bounds=given.get("bounds"),
-        candidates=candidates and {int(id): box for id, box in candidates.items()},
-    )
+    scene = _scene(case.input["scene"])
     profile = load_profile(case.input["profile"])
     parsed = asdict(parse_boxes3d(reply_text(case.input["reply"]), profile, scene))
     parsed["boxes"] = [_cuboid(box) for box in parsed["boxes"]]
     return {key: parsed.get(key) for key in case.expected}
+
+
+def _scene(given: dict[str, Any]) -> Scene:
+    candidates = given.get("candidates")
+    return Scene(
+        frames=[Frame(**frame) for frame in given.get("frames", ())],
+        bounds=given.get("bounds"),
+        candidates=candidates and {int(id): box for id, box in candidates.items()},
+    )
 
 
 def _cuboid(box: Sequence[float]) -> dict[str, Any]:
@@ -94,18 +98,25 @@ def _cuboid(box: Sequence[float]) -> dict[str, Any]:
 
 
 def _task(case: Case) -> Any:
-    """Return every number that a task reports for some documents and replies."""
+    """Return every number that a task reports for some documents and replies.
+
+    Where a case has scenes, a document names its own by its ``scan_id``.
+    """
     benchmark = importlib.import_module(f"lmms_eval_grounding.benchmarks.{case.spec[6:]}")
     schema = _input_schema(case.spec)["properties"]["docs"]["items"]
     options = dict(case.input)
     docs = [_with_masks(doc, schema) for doc in options.pop("docs")]
     replies = map(reply_text, options.pop("replies"))
     profile = load_profile(options.pop("profile"))
-    records = [
-        benchmark.score(doc, reply, profile, **options)[0]
-        for doc, reply in zip(docs, replies, strict=True)
-    ]
-    return {name: benchmark.METRICS[name](records) for name in benchmark.METRICS}
+    scenes = {scan_id: _scene(given) for scan_id, given in options.pop("scenes", {}).items()}
+    items = []
+    for doc, reply in zip(docs, replies, strict=True):
+        own = {"scene": scenes[doc["scan_id"]]} if scenes else {}
+        record, _ = benchmark.score(doc, reply, profile, **options, **own)
+        items.append(items_of(record, benchmark.METRICS))
+    return {
+        name: metric([item[name] for item in items]) for name, metric in benchmark.METRICS.items()
+    }
 
 
 _ANSWERS: dict[str, Callable[[Case], Any]] = {

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from .quick_check import Test, UnknownKeywordError, compiled
+
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
@@ -35,6 +37,8 @@ def check(record: Mapping[str, Any], schema: str) -> None:
         plain = json.loads(json.dumps(record, allow_nan=False))
     except (TypeError, ValueError) as fault:
         raise ContractError(f"{schema}: a number is not finite, or a value is no JSON") from fault
+    if _meets(schema)(plain):
+        return
     error = next(validator(schema).iter_errors(plain), None)
     if error is not None:
         raise ContractError(f"{schema}: {error.json_path}: {error.message[:200]}")
@@ -49,6 +53,20 @@ def validator(schema: str) -> Draft202012Validator:
 def finite(value: float) -> float | None:
     """Return a number, or None for NaN and infinity, which strict JSON cannot hold."""
     return value if math.isfinite(value) else None
+
+
+@cache
+def _meets(schema: str) -> Test:
+    """Return a quick test of a schema; where it fails, or there is none, the validator decides."""
+
+    def resolved(reference: str, resolver: Any) -> tuple[Any, Any]:
+        found = resolver.lookup(reference)
+        return found.contents, found.resolver
+
+    try:
+        return compiled({"$ref": BASE + schema}, _registry().resolver(), resolved)
+    except UnknownKeywordError:
+        return lambda value: False
 
 
 @cache

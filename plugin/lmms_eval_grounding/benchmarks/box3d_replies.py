@@ -15,44 +15,86 @@ from typing import Any
 import numpy as np
 
 from ..contract import check
-from ..geometry.boxes3d import rotation_from_euler
+from ..geometry.boxes3d import is_valid, rotation_from_euler
 from ..metrics.mmscan import (
-    average_precision_per_sample,
-    average_recall,
-    gtop_k,
+    first_hits,
     pooled_average_precision,
     pooled_average_recall,
+    sample_average_precision,
+    sample_gtop_k,
+    sample_recall,
     sample_record,
     skipped_rate,
 )
+from ..metrics.samples import Record, mean_value, sample_value
 from ..parsing.boxes3d import parse_boxes3d
 from ..parsing.parsed import ParsedBoxes3d
 from ..parsing.profile import Profile
 from ..parsing.scene import Box3d, Scene
 from ..parsing.written_boxes3d import write_boxes3d
-from .host import Aggregation, read_safely, status_rates
+from .group_table import telling_groups
+from .host import Aggregation, Reduced, read_safely, status_rates
 from .task import Doc
 
 THRESHOLDS = (0.25, 0.5)
 RANKS = (1, 3, 5, 10)
 
-_AT_THRESHOLD: dict[str, Callable[..., float]] = {
-    **{f"gTop-{k}": partial(gtop_k, k=k) for k in RANKS},
-    "AP_sample": average_precision_per_sample,
-    "AR": average_recall,
-    "AP_box": pooled_average_precision,
-    "AR_box": pooled_average_recall,
+_OF_SAMPLES: dict[str, Callable[..., float]] = {
+    **{f"gTop-{k}": partial(sample_gtop_k, k=k) for k in RANKS},
+    "AP_sample": sample_average_precision,
+    "AR": sample_recall,
 }
+
+
+def _metrics_at(threshold: float) -> dict[str, Aggregation]:
+    """Return the metrics at one threshold.
+
+    A hundred predictions are some kilobytes, which the log would hold once a metric. Only AP_box
+    needs them all: AR_box is given those that hit, the means over samples the sample's value.
+    """
+    return {
+        **{
+            name: Reduced(
+                partial(sample_value, value=partial(value, threshold=threshold)), mean_value
+            )
+            for name, value in _OF_SAMPLES.items()
+        },
+        "AP_box": partial(pooled_average_precision, threshold=threshold),
+        "AR_box": Reduced(
+            partial(first_hits, threshold=threshold),
+            partial(pooled_average_recall, threshold=threshold),
+        ),
+    }
+
+
+def _fields(record: Record, names: Sequence[str]) -> Record:
+    return {name: record[name] for name in names}
+
 
 METRICS: dict[str, Aggregation] = {
     **{
-        f"{name}@{threshold}": partial(function, threshold=threshold)
+        f"{name}@{threshold}": metric
         for threshold in THRESHOLDS
-        for name, function in _AT_THRESHOLD.items()
+        for name, metric in _metrics_at(threshold).items()
     },
-    "skipped": skipped_rate,
-    **status_rates(),
+    "skipped": Reduced(partial(_fields, names=("id", "n_targets")), skipped_rate),
+    **{
+        name: Reduced(partial(_fields, names=("id", "status")), rate)
+        for name, rate in status_rates().items()
+    },
 }
+
+# The first that is given whole records tells the numbers of each group.
+REPORTED: dict[str, Aggregation] = {
+    **METRICS,
+    "AP_box@0.25": telling_groups(METRICS["AP_box@0.25"], METRICS),
+}
+
+
+def check_targets(doc: Doc) -> None:
+    """Raise `ValueError` unless every target box of a document is finite and has a volume."""
+    if not is_valid(np.reshape(doc["targets"], (-1, 9))).all():
+        raise ValueError("a target box has a size of 0 or below, or a number that is not finite")
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -78,6 +120,7 @@ def score_in(
         "id": str(doc["id"]),
         "expression": doc["expression"],
         "sub_class": doc["sub_class"],
+        "group": record["group"],
         "scan_id": doc["scan_id"],
         "profile": profile.name,
         "status": parsed.status,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -66,7 +67,7 @@ def read_safely(result: type[Parsed], parse: Callable[..., Parsed], *args: Any) 
     """
     try:
         parsed = parse(*args)
-        check(asdict(parsed), PARSED_SCHEMAS[result])
+        check(vars(parsed), PARSED_SCHEMAS[result])
     except Exception:
         _logger.exception("a reply could not be read, please report this with the reply")
         return result("unparseable", reason="internal_error")
@@ -76,6 +77,34 @@ def read_safely(result: type[Parsed], parse: Callable[..., Parsed], *args: Any) 
 def status_rates() -> dict[str, Aggregation]:
     """Return the rate of each status by its reported name, ``parse_ok`` and so on."""
     return {f"parse_{status}": partial(status_rate, status=status) for status in STATUSES}
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An aggregation that needs a part of each record only, so that no more is kept and logged.
+
+    Attributes
+    ----------
+    item
+        From a record to what is kept of it; has the sample's ``id``.
+    function
+        From these items to the number.
+    """
+
+    item: Callable[[Record], Record]
+    function: Aggregation
+
+    def __call__(self, items: Sequence[Record]) -> float:
+        """Return the number."""
+        return self.function(items)
+
+
+def items_of(record: Record, metrics: Mapping[str, Aggregation]) -> dict[str, Record]:
+    """Return what each metric is given of a sample: its record, or the part that it needs."""
+    return {
+        name: metric.item(record) if isinstance(metric, Reduced) else record
+        for name, metric in metrics.items()
+    }
 
 
 def host_metric_list(metrics: Mapping[str, Aggregation]) -> list[dict[str, Any]]:
@@ -97,7 +126,17 @@ class _Reported:
         return finite(self._function(items))
 
     def __repr__(self) -> str:
-        function = getattr(self._function, "func", self._function)
-        options = getattr(self._function, "keywords", {})
-        named = ", ".join(f"{key}={value!r}" for key, value in options.items())
-        return f"{function.__module__}.{function.__qualname__}({named})"
+        return _described(self._function)
+
+
+def _described(function: Any) -> str:
+    """Return a function's name with the arguments that are bound, as results files show it."""
+    if isinstance(function, Reduced):
+        return f"{_described(function.function)} of {_described(function.item)}"
+    if not callable(function):
+        return repr(function)
+    function = inspect.unwrap(function)
+    options = getattr(function, "keywords", {})
+    function = getattr(function, "func", function)
+    named = ", ".join(f"{key}={_described(value)}" for key, value in options.items())
+    return f"{function.__module__}.{function.__qualname__}({named})"

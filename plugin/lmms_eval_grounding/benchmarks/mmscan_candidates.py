@@ -8,18 +8,24 @@ from __future__ import annotations
 from typing import Any
 
 from ..parsing.profile import Profile
-from .box3d_replies import METRICS, doc_to_target, reply_in, score_in
-from .scans import images, object_text, scene_with_candidates
+from ..parsing.scene import Scene
+from .box3d_replies import METRICS, REPORTED, check_targets, doc_to_target, reply_in, score_in
+from .scans import images, object_text, scene_with_boxes, scene_with_candidates
 from .task import Doc, GroundingTask
 
-__all__ = ["doc_to_target"]
+__all__ = ["METRICS", "doc_to_target"]
 
 BENCHMARK = "mmscan_candidates"
 
 
-def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the record of one sample (see metrics.mmscan) and how its reply was read."""
-    return score_in(scene_with_candidates(doc), doc, reply, profile)
+def score(
+    doc: Doc, reply: str | None, profile: Profile, scene: Scene | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the record of one sample (see metrics.mmscan) and how its reply was read.
+
+    ``scene`` is that of the document's scan unless given.
+    """
+    return score_in(scene or scene_with_candidates(doc), doc, reply, profile)
 
 
 def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
@@ -31,11 +37,18 @@ def _fields(doc: Doc) -> dict[str, str]:
     return {"expression": doc["expression"], "objects": object_text(doc)}
 
 
+def _read_settings(doc: Doc) -> None:
+    """Raise for a target, a scan or a setting that could not be used after the answers."""
+    check_targets(doc)
+    scene_with_candidates(doc)
+    scene_with_boxes(doc)  # its frames are shown
+
+
 _task = GroundingTask(
     BENCHMARK,
     score,
-    METRICS,
-    read_target=scene_with_candidates,
+    REPORTED,
+    read_target=_read_settings,
     visuals=images,
     fields=_fields,
     document="records/mmscan_document.json",

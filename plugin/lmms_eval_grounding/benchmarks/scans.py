@@ -1,11 +1,16 @@
-"""What a MMScan sample shows of its scan: frames, cameras, objects. Targets play no part."""
+"""What a MMScan sample shows of its scan: frames, cameras, objects. Targets play no part.
+
+Prompts of two hundred thousand samples are made before a run, in an order in which neighbours have
+different scans, so all that is made of a scan is kept for thousands of scans.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -18,76 +23,103 @@ from ..parsing.scene import Frame, Point, Scene
 from .host import Refusal
 
 FRAMES = "GROUNDING_MMSCAN_FRAMES"
+# Scans that are kept, about 10 kB each. A scan is named by what its table holds, wherever that is.
+_KEPT = 2**13
 
 
-def shown_frames(scan: Scan) -> list[int]:
-    """Return which frames of a scan are shown: `SHOWN_FRAMES`, or ``$GROUNDING_MMSCAN_FRAMES``."""
-    named = os.environ.get(FRAMES, str(SHOWN_FRAMES))
-    if not named.isdecimal() or int(named) < 1:
-        raise Refusal(f"{FRAMES} is {named!r}; give a positive whole number")
-    return list(_views(scan, int(named)))
+class _Shown(NamedTuple):
+    """The frames of a scan that are shown, as their scene and as lines of a prompt."""
+
+    frames: tuple[int, ...]
+    scene: Scene
+    text: str
+
+
+class _Objects(NamedTuple):
+    """The objects of a scan, as a scene of candidates and as lines of a prompt."""
+
+    scene: Scene
+    text: str
+
+
+def declared_frames() -> int:
+    """Return how many frames are shown: `SHOWN_FRAMES`, or ``$GROUNDING_MMSCAN_FRAMES``.
+
+    Raises
+    ------
+    Refusal
+        If that is no positive whole number.
+    """
+    named = os.environ.get(FRAMES) or str(SHOWN_FRAMES)
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", named):
+        raise Refusal(f"{FRAMES} is {named!r}; give a positive whole number of frames")
+    return int(named)
 
 
 def images(doc: Mapping[str, Any]) -> list[Image.Image]:
-    """Return the shown frames as RGB images."""
+    """Return the shown frames as RGB images, in the order of `camera_text`."""
     scan = scan_of(doc)
-    return [frame_image(scan, frame) for frame in shown_frames(scan)]
+    return [frame_image(scan, frame) for frame in _shown_of(doc).frames]
 
 
 def scene_with_boxes(doc: Mapping[str, Any]) -> Scene:
     """Return the scene of a document whose answer gives boxes."""
-    scan = scan_of(doc)
-    return _scene(scan, tuple(shown_frames(scan)))
+    return _shown_of(doc).scene
 
 
 def scene_with_candidates(doc: Mapping[str, Any]) -> Scene:
     """Return the scene of a document whose answer names objects of the scan."""
-    scan = scan_of(doc)
-    boxes = map(tuple, scan.boxes.tolist())
-    return Scene(candidates=dict(zip(scan.object_ids, boxes, strict=True)))
+    return _objects_of(doc).scene
 
 
 def camera_text(doc: Mapping[str, Any]) -> str:
     """Return the cameras of the shown frames as lines of a prompt, numbered from 0."""
-    scan = scan_of(doc)
-    lines = []
-    for number, frame in enumerate(shown_frames(scan)):
-        rows = "; ".join(" ".join(f"{value:.4f}" for value in row) for row in scan.poses[frame, :3])
-        fx, fy, cx, cy = scan.intrinsics[frame]
-        lines.append(
-            f"Frame {number}: fx {fx:.1f}, fy {fy:.1f}, cx {cx:.1f}, cy {cy:.1f}; "
-            f"camera to scene [{rows}]"
-        )
-    return "\n".join(lines)
+    return _shown_of(doc).text
 
 
 def object_text(doc: Mapping[str, Any]) -> str:
     """Return the objects of the scan as lines of a prompt: id, category, centre, size, angles."""
-    scan = scan_of(doc)
+    return _objects_of(doc).text
+
+
+def _shown_of(doc: Mapping[str, Any]) -> _Shown:
+    return _shown(doc["scans"], doc["scan_id"], declared_frames())
+
+
+def _objects_of(doc: Mapping[str, Any]) -> _Objects:
+    return _objects(doc["scans"], doc["scan_id"])
+
+
+@lru_cache(_KEPT)
+def _shown(scans: str, scan_id: str, count: int) -> _Shown:
+    scan = scan_of({"scans": scans, "scan_id": scan_id})
+    numbers = tuple(spread_views(scan.poses, count))
+    frames, lines = [], []
+    for place, number in enumerate(numbers):
+        width, height = image_size(scan.frame_file(number))
+        fx, fy, cx, cy = map(float, scan.intrinsics[number])
+        pose = scan.poses[number].copy()  # a view would keep the poses of all frames
+        frames.append(Frame(pose, (fx, fy, cx, cy), width, height))
+        rows = "; ".join(" ".join(f"{value:.4f}" for value in row) for row in pose[:3])
+        lines.append(
+            f"Frame {place}: {width} x {height} pixels, fx {fx:.1f}, fy {fy:.1f}, cx {cx:.1f}, "
+            f"cy {cy:.1f}; camera to scene [{rows}]"
+        )
+    return _Shown(numbers, Scene(tuple(frames), bounds=_bounds(scan)), "\n".join(lines))
+
+
+@lru_cache(_KEPT)
+def _objects(scans: str, scan_id: str) -> _Objects:
+    scan = scan_of({"scans": scans, "scan_id": scan_id})
+    boxes = scan.boxes.tolist()
     lines = []
-    for object_id, category, box in zip(
-        scan.object_ids, scan.categories, scan.boxes.tolist(), strict=True
-    ):
+    for object_id, category, box in zip(scan.object_ids, scan.categories, boxes, strict=True):
         numbers = [" ".join(f"{value:.2f}" for value in box[i : i + 3]) for i in (0, 3, 6)]
         lines.append(
             f"{object_id} {category}: centre {numbers[0]}, size {numbers[1]}, angles {numbers[2]}"
         )
-    return "\n".join(lines)
-
-
-@lru_cache(256)
-def _views(scan: Scan, count: int) -> tuple[int, ...]:
-    return tuple(spread_views(scan.poses, count))
-
-
-@lru_cache(256)
-def _scene(scan: Scan, shown: tuple[int, ...]) -> Scene:
-    frames = []
-    for frame in shown:
-        width, height = image_size(scan.frame_file(frame))
-        fx, fy, cx, cy = map(float, scan.intrinsics[frame])
-        frames.append(Frame(scan.poses[frame], (fx, fy, cx, cy), width, height))
-    return Scene(frames=tuple(frames), bounds=_bounds(scan))
+    candidates = dict(zip(scan.object_ids, map(tuple, boxes), strict=True))
+    return _Objects(Scene(candidates=candidates), "\n".join(lines))
 
 
 def _bounds(scan: Scan) -> tuple[Point, Point] | None:

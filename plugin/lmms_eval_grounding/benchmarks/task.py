@@ -9,7 +9,7 @@ from typing import Any
 from ..contract import check
 from ..parsing.profile import Profile
 from .conventions import declare_profile, declared_profile, prompt_text
-from .host import Aggregation, Refusal, doc_image, first_reply, host_metric_list
+from .host import Aggregation, Refusal, doc_image, first_reply, host_metric_list, items_of
 
 Doc = Mapping[str, Any]
 Score = Callable[[Doc, str | None, Profile], tuple[dict[str, Any], dict[str, Any]]]
@@ -65,11 +65,11 @@ class GroundingTask:
         """Return what one sample gives to each metric, and under ``grounding`` how it was read.
 
         Never raises for a reply: a defect on our side is logged and scores 0. Every metric gets the
-        same record, so that each can be recomputed from the sample log alone.
+        record, or the part that it needs, so that each can be recomputed from the sample log alone.
         """
         profile = declared_profile(self.benchmark)
         record, reading = self.score(doc, first_reply(results), profile)
-        return {**dict.fromkeys(self.metrics, record), "grounding": reading}
+        return {**items_of(record, self.metrics), "grounding": reading}
 
     @property
     def metric_list(self) -> list[dict[str, Any]]:

@@ -11,16 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from .mmscan_record import ranked_record, sample_record
 from .ranking import average_precision, hit_ranks
-from .samples import Record, ratio, share, unique_samples
+from .samples import Record, mean_value, ratio, sample_value, share, unique_samples
 
 __all__ = [
     "average_precision_per_sample",
     "average_recall",
+    "first_hits",
     "gtop_k",
     "pooled_average_precision",
     "pooled_average_recall",
@@ -96,6 +98,16 @@ def skipped_rate(records: Sequence[Record]) -> float:
     return share(records, lambda record: record["n_targets"] == 0)
 
 
+def first_hits(record: Record, threshold: float) -> dict[str, Any]:
+    """Return a record with those predictions only that are the first to hit their target.
+
+    Its AR and AR_box at this threshold are those of the whole record; ranks are lost.
+    """
+    kept = [rank - 1 for rank in _hit_ranks(record, threshold)]
+    columns = ("scores", "best_targets", "best_ious")
+    return {**record, **{name: [record[name][place] for place in kept] for name in columns}}
+
+
 def records_by_group(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Return the records of each group that has any, each sample once, in the order of the ids.
 
@@ -117,8 +129,7 @@ def _counted(records: Sequence[Record]) -> list[Record]:
 
 
 def _mean(records: Sequence[Record], value: Callable[[Record], float]) -> float:
-    samples = _counted(records)
-    return ratio(math.fsum(map(value, samples)), len(samples))
+    return mean_value(sample_value(record, value) for record in _counted(records))
 
 
 def _mean_over_groups(

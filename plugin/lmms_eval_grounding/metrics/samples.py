@@ -39,6 +39,24 @@ def share(records: Sequence[Record], condition: Callable[[Record], bool], whole:
     return ratio(whole * sum(condition(sample) for sample in samples), len(samples))
 
 
+def sample_value(record: Record, value: Callable[[Record], float]) -> Record:
+    """Return ``{"id", "value"}`` of one sample: all that `mean_value` needs of it.
+
+    The value is None where it is NaN: the sample is in no mean.
+    """
+    number = value(record)
+    return {"id": record["id"], "value": None if math.isnan(number) else number}
+
+
+def mean_value(items: Iterable[Record]) -> float:
+    """Return the mean of the values that are not None, each sample once; NaN where there is none.
+
+    The sum is exact and is rounded once, before the division.
+    """
+    values = [item["value"] for item in unique_samples(items) if item["value"] is not None]
+    return ratio(math.fsum(values), len(values))
+
+
 def status_rate(records: Sequence[Record], status: str) -> float:
     """Return the share of samples whose reply had a status (0-1); NaN without samples.
 
