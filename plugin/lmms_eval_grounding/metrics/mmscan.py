@@ -17,7 +17,7 @@ import numpy as np
 
 from .mmscan_record import ranked_record, sample_record
 from .ranking import average_precision, hit_ranks
-from .samples import Record, mean_value, ratio, sample_value, share, unique_samples
+from .samples import Record, ratio, share, unique_samples
 
 __all__ = [
     "average_precision_per_sample",
@@ -129,7 +129,8 @@ def _counted(records: Sequence[Record]) -> list[Record]:
 
 
 def _mean(records: Sequence[Record], value: Callable[[Record], float]) -> float:
-    return mean_value(sample_value(record, value) for record in _counted(records))
+    samples = _counted(records)
+    return ratio(math.fsum(map(value, samples)), len(samples))
 
 
 def _mean_over_groups(
