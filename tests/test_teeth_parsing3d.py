@@ -621,7 +621,8 @@ def seven_numbers_are_a_box_and_a_yaw(patch: pytest.MonkeyPatch) -> None:
     right = syntaxes3d._number_row
 
     def wrong(numbers: list[Any], convention: Box3dConvention) -> Any:
-        return right([*numbers, 0.0, 0.0] if len(numbers) == 7 else numbers, convention)
+        yaw_first = len(numbers) == 7 and len(convention.slots) == 9
+        return right([*numbers, 0.0, 0.0] if yaw_first else numbers, convention)
 
     patch.setattr(syntaxes3d, "_number_row", wrong)
 
