@@ -158,12 +158,18 @@ class _Frame:
     value: Any = _ABSENT
 
     def put(self, value: Any) -> None:
-        """Take a value; a second one before the next comma is a slip of quoting, and is dropped."""
+        """Take a value; a second one before the next comma is a slip of quoting, and is dropped.
+
+        But a list is a value of its own, and so is a number that follows another in a list.
+        """
         if self.value is _ABSENT:
             self.value = value
-        elif isinstance(value, (list, _Broken)):
+        elif isinstance(value, (list, _Broken)) or self._continues_numbers(value):
             self.end_item()
             self.value = value
+
+    def _continues_numbers(self, value: Any) -> bool:
+        return self.kind == "[" and _is_number(self.value) and _is_number(value)
 
     def colon(self) -> None:
         if self.kind == "{" and self.key is _ABSENT:
@@ -282,6 +288,12 @@ def _unescaped(quoted: str) -> str:
         return str(json.loads(f'"{body}"', strict=False))
     except ValueError:
         return body
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return number(value.strip()) is not None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _word(text: str) -> Any:
