@@ -160,16 +160,18 @@ class _Frame:
     def put(self, value: Any) -> None:
         """Take a value; a second one before the next comma is a slip of quoting, and is dropped.
 
-        But a list is a value of its own, and so is a number that follows another in a list.
+        But a list is a value of its own. A number that follows another is the next of a list, and
+        leaves a field without a value that could be trusted.
         """
         if self.value is _ABSENT:
             self.value = value
-        elif isinstance(value, (list, _Broken)) or self._continues_numbers(value):
+            return
+        follows_number = _is_number(value) and _is_number(self.value)
+        if isinstance(value, (list, _Broken)) or (follows_number and self.kind == "["):
             self.end_item()
             self.value = value
-
-    def _continues_numbers(self, value: Any) -> bool:
-        return self.kind == "[" and _is_number(self.value) and _is_number(value)
+        elif follows_number:
+            self.value = BROKEN
 
     def colon(self) -> None:
         if self.kind == "{" and self.key is _ABSENT:
