@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from . import tolerant_json
 from .convention import BoxConvention
-from .tolerant_json import BROKEN, Pairs, Word
+from .tolerant_json import BROKEN, Pairs, Word, narrow
 
 
 class Row(NamedTuple):
@@ -68,7 +68,7 @@ def unkeyed_lists(text: str, convention: BoxConvention) -> Reading:
 def bracket_lists(text: str, convention: BoxConvention) -> Reading:
     """Read ``[x1,y1,x2,y2]``, also nested, with ``;`` between boxes, and with leading zeros."""
     rows = []
-    for match in _BRACKETS.finditer(_narrow(text)):
+    for match in _BRACKETS.finditer(narrow(text)):
         for group in match.group(1).split(";"):
             tokens = group.replace(",", " ").split()
             numbers = [_plain_number(token) for token in tokens]
@@ -79,7 +79,7 @@ def bracket_lists(text: str, convention: BoxConvention) -> Reading:
 
 def point_pairs(text: str, convention: BoxConvention) -> Reading:
     """Read ``(x1,y1),(x2,y2)``; one point, or a chain of more than two, is no box."""
-    text = _narrow(text)
+    text = narrow(text)
     chains: list[list[float | None]] = []
     end = 0
     for point in _PARENTHESES.finditer(text):
@@ -92,6 +92,7 @@ def point_pairs(text: str, convention: BoxConvention) -> Reading:
 
 def tagged_numbers(text: str, convention: BoxConvention) -> Reading:
     """Read ``<box>x1 y1 x2 y2</box>`` and ``<bbox>..</bbox>``, or numbers that are all the text."""
+    text = narrow(text)
     bodies = [match.group(1) for match in _TAGGED.finditer(text)]
     return Reading([_row(_numbers_in(body), convention) for body in bodies or _only_numbers(text)])
 
@@ -103,7 +104,7 @@ def braced_numbers(text: str, convention: BoxConvention) -> Reading:
 
 def joined_numbers(text: str, convention: BoxConvention) -> Reading:
     """Read ``x1_y1_x2_y2`` and ``x1,y1,x2,y2`` where these are all the text but for brackets."""
-    bodies = _only_numbers(_narrow(text).strip(" \t\r\n()[]{}<>"))
+    bodies = _only_numbers(narrow(text).strip(" \t\r\n()[]{}<>"))
     return Reading([_row(_numbers_in(body), convention) for body in bodies])
 
 
@@ -146,26 +147,20 @@ SYNTAXES: dict[str, Syntax] = {
     )
 }
 
-_N = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
+_N = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _PARENTHESES = re.compile(rf"\(\s*{_N}\s*,\s*{_N}\s*\)")
-_TAGGED = re.compile(r"<b?box>([\d\s.,+-]*)</?b?box>")
-_BRACED = re.compile(r"\{\s*(?:<[\d.+-]*>\s*)+(?:\|\s*<[\d.+-]*>\s*)?\}")
+_TAGGED = re.compile(r"<b?box>([0-9\s.,+-]*)</?b?box>")
+_BRACED = re.compile(r"\{\s*(?:<[0-9.+-]*>\s*)+(?:\|\s*<[0-9.+-]*>\s*)?\}")
 _BETWEEN_NUMBERS = re.compile(r"\s*[,_]\s*|\s+")
-_LOCATION_RUN = re.compile(r"(?:<loc_?\d{1,4}>\s*)+")
-_PATCH_RUN = re.compile(r"(?:<patch_index_\d{4}>\s*)+")
-_BIN_PAIR = re.compile(r"<bin_\d{1,4}_\d{1,4}>(?:\s*<bin_\d{1,4}_\d{1,4}>)?")
-_POINT = re.compile(r"<points?\s[^<>]*?(?:\bx1?\s*=|\bp\s*=|\bcoords\s*=)|<point>[\d\s.,-]*<")
+_LOCATION_RUN = re.compile(r"(?:<loc_?[0-9]{1,4}>\s*)+")
+_PATCH_RUN = re.compile(r"(?:<patch_index_[0-9]{4}>\s*)+")
+_BIN_PAIR = re.compile(r"<bin_[0-9]{1,4}_[0-9]{1,4}>(?:\s*<bin_[0-9]{1,4}_[0-9]{1,4}>)?")
+_POINT = re.compile(r"<points?\s[^<>]*?(?:\bx1?\s*=|\bp\s*=|\bcoords\s*=)|<point>[0-9\s.,-]*<")
 _DIGITS = re.compile(_N)
 
-# Full-width punctuation and digits, one character for one.
-_NARROW = str.maketrans("［］（）｛｝，；：．－０１２３４５６７８９", "[](){},;:.-0123456789")
 _NAMED_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": math.inf}
 _POINT_KEYS = ("point", "points", "point_2d", "points_1", "points_2")
-
-
-def _narrow(text: str) -> str:
-    return text.translate(_NARROW)
 
 
 def _plain_number(token: str) -> float | None:

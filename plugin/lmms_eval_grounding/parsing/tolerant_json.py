@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -88,9 +87,7 @@ def number(token: str) -> int | float | None:
 
     Leading zeros are refused, as in JSON; a number too large for a float is infinite.
     """
-    if not token.isascii():
-        # One character at a time: sorting a long run of combining marks is quadratic.
-        token = "".join(unicodedata.normalize("NFKC", character) for character in token)
+    token = narrow(token)
     if _NUMBER.fullmatch(token):
         digits = token.rstrip("%")
         whole = len(digits) <= 15 and digits.lstrip("-").isdecimal()
@@ -98,6 +95,12 @@ def number(token: str) -> int | float | None:
     return _CONSTANTS.get(token.lower())
 
 
+def narrow(text: str) -> str:
+    """Return a text with the full-width forms of ASCII characters as these, one for one."""
+    return text if text.isascii() else text.translate(_FULL_WIDTH)
+
+
+_FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _OPENER = re.compile(r"[\[{［｛]")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,9})?%?", re.ASCII)
 _CONSTANTS = {
