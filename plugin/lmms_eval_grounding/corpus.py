@@ -52,7 +52,12 @@ def load_cases(kind: str = "") -> list[Case]:
 
 def spec_names() -> list[str]:
     """Return the paths of all specs that have cases, without their ending, sorted."""
-    return sorted(_names(files("lmms_eval_grounding.golden_cases"), ""))
+    return json_names("golden_cases")
+
+
+def json_names(folder: str) -> list[str]:
+    """Return the paths of all JSON files of ``spec`` or ``golden_cases``, without their ending."""
+    return sorted(_names(files(f"lmms_eval_grounding.{folder}"), ""))
 
 
 def read_json(folder: str, path: str) -> dict[str, Any]:
@@ -77,6 +82,17 @@ def reply_text(reply: str | dict[str, Any] | None) -> str | None:
     if not isinstance(reply, dict):
         return reply
     return f"{reply.get('before', '')}{reply['repeat'] * reply['times']}{reply.get('after', '')}"
+
+
+def is_met(case: Case, got: Any) -> bool:
+    """Return whether an implementation's answer to a case is the expected value.
+
+    A parser has more to say than some cases ask for: of its fields those are compared that the
+    expected value has.
+    """
+    if case.spec.startswith("parsers/") and isinstance(got, dict):
+        got = {key: value for key, value in got.items() if key in case.expected}
+    return agrees(got, case.expected, meaning(case.spec)["tolerance"])
 
 
 def agrees(got: Any, expected: Any, tolerance: float) -> bool:
@@ -104,13 +120,15 @@ def agrees(got: Any, expected: Any, tolerance: float) -> bool:
 
 
 def _is_near(got: float, expected: Any, tolerance: float) -> bool:
-    if expected == "nan" or math.isnan(got):
-        return expected == "nan" and math.isnan(got)
+    if isinstance(got, float) and not math.isfinite(got):
+        return math.isnan(got) and expected == "nan"
     if isinstance(expected, bool) or not isinstance(expected, (int, float, str)):
         return False
-    exact = exact_number(expected)
-    allowed = Fraction(tolerance) * max(Fraction(1), abs(exact))
-    return math.isfinite(got) and abs(Fraction(got) - exact) <= allowed
+    try:
+        exact = exact_number(expected)
+    except ValueError:  # a text that writes no number, such as a status or "nan"
+        return False
+    return abs(Fraction(got) - exact) <= Fraction(tolerance) * max(Fraction(1), abs(exact))
 
 
 def exact_number(written: float | str) -> Fraction:
