@@ -29,9 +29,9 @@ def fuzz():
 
 
 def test_mutated_replies_are_read_and_scored_without_a_fault(fuzz):
-    tally, failures = fuzz.run(seed=1, count=1000)
+    tally, failures = fuzz.run(seed=1, count=2000)
     assert not failures, failures[0]
-    assert sum(tally[status] for status in STATUSES) == 2000
+    assert sum(tally[status] for status in STATUSES) == 4000
     assert all(tally[status] for status in STATUSES)  # every outcome is exercised
 
 
@@ -111,19 +111,17 @@ def test_scoring_that_looks_at_the_target_is_refused(fuzz, monkeypatch):
 
 def test_a_metric_that_drops_samples_is_refused(fuzz, monkeypatch):
     size = (800, 800)
-    record, _ = fuzz.check_sample(random.Random(0), "0", "", load_profile("prompt"), size)
+    record = fuzz.check_sample(random.Random(0), "0", "", load_profile("prompt"), size)
     fuzz.check_metrics([record])
     monkeypatch.setitem(fuzz.ALL_METRICS, "parse_unparseable", lambda records: 0.0)
     with pytest.raises(fuzz.CheckError, match="rates"):
         fuzz.check_metrics([record])
 
 
-CONVENTIONS = {name: load_profile(name).box_convention() for name in profile_names("box")}
-CLOSED = [
+CLOSED = [  # the end of the reply does not close a row: of joined numbers, 4,5,6,78 leaves 4,5,6,7
     name
-    for name, convention in CONVENTIONS.items()
-    if "joined_numbers" not in convention.syntaxes  # 4,5,6,78 cut short is 4,5,6,7
-    and not convention.corner_keys
+    for name in profile_names("box")
+    if "joined_numbers" not in load_profile(name).box_convention().syntaxes
 ]
 
 
