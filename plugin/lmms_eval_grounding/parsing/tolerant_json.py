@@ -151,6 +151,7 @@ _STRING_STOPS = {
     "‘": re.compile("’"),
 }
 _ABSENT = object()
+_CUT_FIELD = (Word(), Word())  # an object that is cut inside its first value has a field, too
 
 
 @dataclass
@@ -200,6 +201,8 @@ class _Frame:
 
     def damaged(self) -> Any:
         """Return what is left when the closer is missing: whole items, but no row of numbers."""
+        if self.kind == "{" and self.key is not _ABSENT and self.value is _ABSENT:
+            self.items.append(_CUT_FIELD)
         if isinstance(self.value, (list, _Broken)) or self.kind == "{":
             self.end_item()
         if self.kind == "{":
