@@ -41,6 +41,14 @@ PHRASES = (
 
 MAX_LENGTH = 200  # characters; a longer answer is prose
 
+# "There is no way to tell" and "No such file found" deny something else, or report a failure.
+SOMETHING_ELSE = (
+    "access|answer|connection|doubt|error|file|image|information|input|internet|module|need|other"
+    "|output|permission|photo|picture|problem|question|reason|response|way"
+)
+
+ERROR_KEYS = ("error", "errors")
+
 
 def says_none(answer: str, phrases: tuple[str, ...] = ()) -> bool:
     """Return whether a whole final answer is a phrase for "nothing there".
@@ -57,7 +65,8 @@ def says_none(answer: str, phrases: tuple[str, ...] = ()) -> bool:
 def holds_nothing(answer: str, keys: tuple[str, ...]) -> bool:
     """Return whether a whole final answer is JSON that holds nothing: ``[]``, ``{"bbox": null}``.
 
-    Of an object only the values under ``keys`` count where it has one of them.
+    Of an object only the values under ``keys`` count where it has one of them; an object that
+    reports an error holds something.
     """
     value = next(tolerant_json.values(answer), None)
     if value is None or value.flag == "truncated" or not value.is_all_of(answer):
@@ -70,11 +79,12 @@ def _is_nothing(data: Any, keys: tuple[str, ...]) -> bool:
     while pending:
         value = pending.pop()
         if isinstance(value, tolerant_json.Pairs):
+            errors = [item for key, item in value if key in ERROR_KEYS]
             given = [item for key, item in value if key in keys]
-            given = given or [item for _, item in value]
+            given = given or [item for key, item in value if key not in ERROR_KEYS]
             if not given:
                 return False
-            pending += given
+            pending += given + errors
         elif isinstance(value, list):
             pending += value
         elif value is not None:
@@ -84,9 +94,7 @@ def _is_nothing(data: Any, keys: tuple[str, ...]) -> bool:
 
 @cache
 def _pattern(phrase: str) -> re.Pattern[str]:
-    # "There is no way to tell" and "there is no image" deny something else.
-    others = "doubt|question|problem|way|need|reason|image|picture|photo|information|answer"
     word = r"[^\s.,:;!?()\[\]{}<>]+"
-    some_words = rf"(?!(?:{others})\b){word}(?: {word}){{0,7}}"
+    some_words = rf"(?!(?:such )?(?:{SOMETHING_ELSE})s?\b){word}(?: {word}){{0,7}}"
     phrase = phrase.strip(" \"'.!").casefold()
     return re.compile(re.escape(phrase).replace(r"\ ", " ").replace(r"\*", some_words))
