@@ -21,6 +21,7 @@ from tqdm import tqdm
 from .benchmarks.conventions import declared_profile, named_profile
 from .benchmarks.host import Refusal
 from .parsing.profile import ProfileError
+from .samples_log import logged_reply
 
 BENCHMARKS = ("rsvg", "gres", "refsegrs", "mmscan_candidates", "mmscan")
 
@@ -163,21 +164,7 @@ def _logged_replies(file: Path) -> Iterator[tuple[str | int, str]]:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                yield _logged_reply(json.loads(line))
+                yield logged_reply(json.loads(line))[:2]
             except (ValueError, LookupError, TypeError) as fault:
                 what = f"{type(fault).__name__}: {fault}"
                 raise Refusal(f"{file}, line {number}: no sample of lmms-eval ({what})") from None
-
-
-def _logged_reply(sample: Any) -> tuple[str | int, str]:
-    reply = sample["resps"] if "resps" in sample else sample["filtered_resps"]
-    while isinstance(reply, list):
-        reply = reply[0]
-    if not isinstance(reply, str | None):
-        raise TypeError("the reply is no text")
-    reading = sample.get("grounding")
-    if reading is None:
-        return sample["doc_id"], reply or ""
-    # The host logs a reply of null, which was read as an empty one, as the text None.
-    was_null = reply == "None" and reading["reason"] == "empty_response"
-    return reading["id"], "" if was_null else reply or ""

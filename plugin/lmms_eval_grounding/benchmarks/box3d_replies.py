@@ -107,15 +107,7 @@ def score_in(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the record of one sample (see metrics.mmscan) and how its reply was read."""
     parsed = read_safely(ParsedBoxes3d, parse_boxes3d, reply, profile, scene)
-    record = sample_record(
-        str(doc["id"]),
-        parsed.status,
-        doc["sub_class"],
-        preds=parsed.boxes,
-        scores=parsed.scores,
-        targets=doc["targets"],
-    )
-    check(record, "records/mmscan.json")
+    record = record_of(doc, parsed)
     reading = {
         "id": str(doc["id"]),
         "expression": doc["expression"],
@@ -130,6 +122,20 @@ def score_in(
         "boxes_given": len(parsed.boxes),
     }
     return record, reading
+
+
+def record_of(doc: Doc, parsed: ParsedBoxes3d) -> dict[str, Any]:
+    """Return the record of one sample (see metrics.mmscan)."""
+    record = sample_record(
+        str(doc["id"]),
+        parsed.status,
+        doc["sub_class"],
+        preds=parsed.boxes,
+        scores=parsed.scores,
+        targets=doc["targets"],
+    )
+    check(record, "records/mmscan.json")
+    return record
 
 
 def reply_in(scene: Scene, doc: Doc, profile: Profile, error: str | None = None) -> str:

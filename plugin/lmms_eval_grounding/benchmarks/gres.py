@@ -21,6 +21,7 @@ from ..metrics.gres import (
     target_accuracy,
     target_mean_iou,
 )
+from ..parsing.parsed import ParsedMask
 from ..parsing.profile import Profile
 from .host import Aggregation, Refusal, status_rates
 from .mask_replies import MaskTask, doc_to_target, oracle_reply, read_mask, reading_of, target_mask
@@ -56,11 +57,17 @@ def score(
     """
     parsed = read_mask(doc, reply, profile)
     least = declared_min_pixels() if min_pixels is None else min_pixels
+    reading = {**reading_of(doc, profile, parsed), "min_pixels": least}
+    return record_of(doc, parsed, least), reading
+
+
+def record_of(doc: Doc, parsed: ParsedMask, min_pixels: int) -> dict[str, Any]:
+    """Return the record of one sample (see metrics.gres)."""
     record = sample_record(
-        str(doc["id"]), parsed.status, parsed.mask, target_mask(doc), min_pixels=least
+        str(doc["id"]), parsed.status, parsed.mask, target_mask(doc), min_pixels=min_pixels
     )
     check(record, "records/gres.json")
-    return record, {**reading_of(doc, profile, parsed), "min_pixels": least}
+    return record
 
 
 def _read_settings(doc: Doc) -> None:

@@ -9,11 +9,19 @@ from typing import Any
 
 from ..parsing.profile import Profile
 from ..parsing.scene import Scene
-from .box3d_replies import METRICS, REPORTED, check_targets, doc_to_target, reply_in, score_in
+from .box3d_replies import (
+    METRICS,
+    REPORTED,
+    check_targets,
+    doc_to_target,
+    record_of,
+    reply_in,
+    score_in,
+)
 from .scans import images, object_text, scene_with_boxes, scene_with_candidates
 from .task import Doc, GroundingTask
 
-__all__ = ["METRICS", "doc_to_target"]
+__all__ = ["METRICS", "doc_to_target", "record_of"]
 
 BENCHMARK = "mmscan_candidates"
 

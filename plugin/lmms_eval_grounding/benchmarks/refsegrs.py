@@ -11,6 +11,7 @@ from typing import Any
 from ..contract import check
 from ..geometry.masks import Rle
 from ..metrics.refsegrs import mean_iou, overall_iou, precision_at, sample_record
+from ..parsing.parsed import ParsedMask
 from ..parsing.profile import Profile
 from .host import Aggregation, status_rates
 from .mask_replies import MaskTask, doc_to_target, oracle_reply, read_mask, reading_of, target_mask
@@ -25,9 +26,14 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the record of one sample (see metrics.refsegrs) and how its reply was read."""
     parsed = read_mask(doc, reply, profile)
+    return record_of(doc, parsed), reading_of(doc, profile, parsed)
+
+
+def record_of(doc: Doc, parsed: ParsedMask) -> dict[str, Any]:
+    """Return the record of one sample (see metrics.refsegrs)."""
     record = sample_record(str(doc["id"]), parsed.status, parsed.mask, _target(doc))
     check(record, "records/refsegrs.json")
-    return record, reading_of(doc, profile, parsed)
+    return record
 
 
 def _target(doc: Doc) -> Rle:

@@ -35,10 +35,7 @@ def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any]
     """Return the record of one sample (see metrics.rsvg) and how its reply was read."""
     width, height = int(doc["width"]), int(doc["height"])
     parsed = read_safely(ParsedBoxes, parse_boxes, reply, profile, width, height)
-    pred = parsed.boxes[0] if parsed.boxes else None
-    x1, y1, x2, y2 = map(float, doc["bbox"])
-    record = sample_record(str(doc["id"]), parsed.status, pred, (x1, y1, x2, y2))
-    check(record, "records/rsvg.json")
+    record = record_of(doc, parsed)
     reading = {
         "id": str(doc["id"]),
         "expression": doc["expression"],
@@ -47,13 +44,26 @@ def score(doc: Doc, reply: str | None, profile: Profile) -> tuple[dict[str, Any]
         "reason": parsed.reason,
         "flags": list(parsed.flags),
         "syntax": parsed.syntax,
-        "pred": pred,
+        "pred": parsed.boxes[0] if parsed.boxes else None,
         "boxes_given": len(parsed.boxes),
-        "target": (x1, y1, x2, y2),
+        "target": _target(doc),
         "width": width,
         "height": height,
     }
     return record, reading
+
+
+def record_of(doc: Doc, parsed: ParsedBoxes) -> dict[str, Any]:
+    """Return the record of one sample (see metrics.rsvg): the first box is the answer."""
+    pred = parsed.boxes[0] if parsed.boxes else None
+    record = sample_record(str(doc["id"]), parsed.status, pred, _target(doc))
+    check(record, "records/rsvg.json")
+    return record
+
+
+def _target(doc: Doc) -> Box:
+    x1, y1, x2, y2 = map(float, doc["bbox"])
+    return x1, y1, x2, y2
 
 
 def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
@@ -65,8 +75,7 @@ def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
     reply off half-way through the box.
     """
     width, height = int(doc["width"]), int(doc["height"])
-    x1, y1, x2, y2 = map(float, doc["bbox"])
-    box, label = (x1, y1, x2, y2), str(doc["expression"])
+    box, label = _target(doc), str(doc["expression"])
     if error == "shifted":
         box = _shifted(box, width, height)
     if error == "wrong-space":
