@@ -21,10 +21,14 @@ MINI_SIZE = 32  # expressions in plugin/lmms_eval_grounding/data/mini/rsvg
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind: its results file, its samples file and the numbers in them."""
+    """What a run left of a task: its results file, its samples file and the numbers in them."""
 
     results_file: Path
     samples_file: Path
+
+    @property
+    def task(self) -> str:
+        return self.samples_file.stem.partition("_samples_")[2]
 
     @property
     def results(self) -> dict[str, Any]:
@@ -40,8 +44,8 @@ class Run:
 
     @property
     def scores(self) -> dict[str, float | None]:
-        """Return the reported numbers of the one task, by metric."""
-        (reported,) = self.results["results"].values()
+        """Return the reported numbers of the task, by metric."""
+        reported = self.results["results"][self.task]
         return {
             name.removesuffix(",none"): value
             for name, value in reported.items()
@@ -51,6 +55,12 @@ class Run:
 
 def evaluate(folder: Path, *arguments: str, task: str = "rsvg_mini") -> Run:
     """Return what ``lmms-eval --tasks rsvg_mini ...`` leaves in a folder, run in this process."""
+    (run,) = evaluate_tasks(folder, *arguments, tasks=task).values()
+    return run
+
+
+def evaluate_tasks(folder: Path, *arguments: str, tasks: str) -> dict[str, Run]:
+    """Return the same for several tasks in one run, or a group, by the name of the task."""
     import lmms_eval.tasks
     from lmms_eval.__main__ import cli_evaluate
     from loguru import logger
@@ -58,7 +68,7 @@ def evaluate(folder: Path, *arguments: str, task: str = "rsvg_mini") -> Run:
     gc.freeze()  # the host collects garbage twice a run, among a million objects of its imports
     no_tasks = folder / "no_tasks"
     no_tasks.mkdir(parents=True)
-    command = ["lmms-eval", *_arguments(folder, task), "--verbosity", "DEBUG", *arguments]
+    command = ["lmms-eval", *_arguments(folder, tasks), "--verbosity", "DEBUG", *arguments]
     try:
         with (
             mock.patch.object(sys, "argv", command),
@@ -67,7 +77,7 @@ def evaluate(folder: Path, *arguments: str, task: str = "rsvg_mini") -> Run:
             cli_evaluate()
     finally:
         logger.remove()  # it holds this test's captured output
-    return found_run(folder)
+    return found_runs(folder)
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -88,14 +98,20 @@ def process(*command: str, **environment: str) -> subprocess.CompletedProcess[st
 
 
 def found_run(folder: Path) -> Run:
-    """Return the one run whose files lie below a folder."""
+    """Return the one run of one task whose files lie below a folder."""
+    (run,) = found_runs(folder).values()
+    return run
+
+
+def found_runs(folder: Path) -> dict[str, Run]:
+    """Return the tasks of the one run whose files lie below a folder, by their names."""
     (results_file,) = folder.rglob("*_results.json")
-    (samples_file,) = folder.rglob("*_samples_*.jsonl")
-    return Run(results_file, samples_file)
+    runs = (Run(results_file, samples) for samples in sorted(folder.rglob("*_samples_*.jsonl")))
+    return {run.task: run for run in runs}
 
 
-def _arguments(folder: Path, task: str) -> list[str]:
-    return ["--tasks", task, "--output_path", str(folder), "--log_samples"]
+def _arguments(folder: Path, tasks: str) -> list[str]:
+    return ["--tasks", tasks, "--output_path", str(folder), "--log_samples"]
 
 
 def _refuse(token: str) -> Any:
