@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,9 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options) or 0)
-    except (ValueError, OSError) as fault:
-        print(f"lmms-eval-grounding: {fault}", file=sys.stderr)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except (ValueError, OSError) as fault:
+        message = str(fault)
+    # Said out here, where the fault and with it the progress bars that it left open are gone.
+    print(f"lmms-eval-grounding: {message}", file=sys.stderr)
+    return 1
 
 
 def _tasks_dir(options: argparse.Namespace) -> None:
@@ -48,10 +54,10 @@ def _parse(options: argparse.Namespace) -> None:
     from .parsing.boxes import parse_boxes
     from .parsing.masks import parse_mask
 
-    try:
-        width, height = (int(side) for side in options.size.lower().split("x"))
-    except ValueError:
-        raise ValueError(f"--size {options.size}: give width x height, as in 800x800") from None
+    size = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", options.size.lower())
+    if size is None:
+        raise ValueError(f"--size {options.size}: give width x height in pixels, as in 800x800")
+    width, height = map(int, size.groups())
     reply = sys.stdin.read() if options.reply == "-" else options.reply
     parsers: dict[str, Callable[..., ParsedBoxes | ParsedMask]]
     parsers = {"box": parse_boxes, "mask": parse_mask}
@@ -60,19 +66,10 @@ def _parse(options: argparse.Namespace) -> None:
 
 
 def _audit(options: argparse.Namespace) -> None:
-    counts: dict[str, Counter[str]] = {
-        name: Counter() for name in ("profile", "status", "reason", "flag", "syntax")
-    }
-    with options.samples.open(encoding="utf-8") as lines:
-        readings = [json.loads(line)["grounding"] for line in lines]
-    for reading in readings:
-        for name in ("profile", "status", "reason", "syntax"):
-            counts[name][str(reading[name])] += 1
-        counts["flag"].update(reading["flags"])
-    print(f"{len(readings)} samples")
-    for name, counter in counts.items():
-        for value, count in counter.most_common():
-            print(f"{name:8} {value:24} {count:7} {count / len(readings):8.2%}")
+    from .audit import audit
+
+    for path in options.samples:
+        print("\n".join(audit(path)))
 
 
 def _one_line(text: str) -> str:
@@ -95,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
             epilog=f"Example: lmms-eval-grounding {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,  # commands stay on one line
         )
         added.set_defaults(run=run)
         return added
@@ -138,8 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     audit = command(
         "audit",
         _audit,
-        "count the statuses, reasons and flags in the samples file of a run (--log_samples)",
-        "audit results/20261129_120000_samples_rsvg.jsonl",
+        "count the statuses, reasons and flags in the samples files of runs (--log_samples)",
+        "audit results/*/*_samples_rsvg.jsonl",
     )
-    audit.add_argument("samples", type=Path, metavar="SAMPLES.jsonl")
+    audit.add_argument("samples", nargs="+", type=Path, metavar="SAMPLES.jsonl")
     return parser
