@@ -15,6 +15,7 @@ from typing import Any
 from . import __version__, prepare
 from .parsing.parsed import ParsedBoxes, ParsedMask
 from .parsing.profile import Answer, load_profile, profile_names
+from .runner import command as conformance
 
 ANSWERS: tuple[Answer, ...] = ("box", "mask", "box3d", "candidates")
 
@@ -140,4 +141,13 @@ def _parser() -> argparse.ArgumentParser:
         "audit results/*/*_samples_rsvg.jsonl",
     )
     audit.add_argument("samples", nargs="+", type=Path, metavar="SAMPLES.jsonl")
+
+    conformance.add_arguments(
+        command(
+            "conformance",
+            conformance.run,
+            "run the golden cases against this package, or against your own evaluator",
+            "conformance --command 'node my_eval.js' --benchmark rsvg",
+        )
+    )
     return parser

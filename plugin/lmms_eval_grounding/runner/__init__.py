@@ -1,0 +1,1 @@
+"""The golden cases as a test of any implementation: asking it, judging it, reporting."""

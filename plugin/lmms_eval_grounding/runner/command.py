@@ -1,0 +1,144 @@
+"""``lmms-eval-grounding conformance``: an implementation against the golden cases."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..corpus import Case, load_cases
+from ..json_files import check_writable, write_whole
+from .answer import Answer
+from .answers import own_answers, program_answers
+from .known_failures import KnownFailures, load_known_failures
+from .report import failure_text, json_report, junit_report, table
+from .verdict import Verdict, judged
+
+OWN = "lmms-eval-grounding"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    under_test = parser.add_argument_group("what is tested (default: this package)")
+    which = under_test.add_mutually_exclusive_group()
+    which.add_argument(
+        "--command", metavar="CMD", help="a program: cases in, answers out, line by line"
+    )
+    which.add_argument("--python", metavar="MODULE:FUNCTION", help="called with spec and input")
+    which.add_argument("--lint", action="store_true", help="check the corpus itself instead")
+    under_test.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S", help="for each case (default: 60)"
+    )
+    under_test.add_argument(
+        "--give-up",
+        type=int,
+        default=3,
+        metavar="N",
+        help="after N breakdowns running (default: 3)",
+    )
+    under_test.add_argument(
+        "--known-failures", type=Path, metavar="FILE", help="cases that must fail, with reasons"
+    )
+    chosen = parser.add_argument_group("which cases (default: all)")
+    chosen.add_argument("--benchmark", nargs="+", metavar="NAME", help="rsvg gres refsegrs mmscan")
+    chosen.add_argument("--metric", nargs="+", metavar="NAME", help="e.g. precision_at")
+    chosen.add_argument("--rule", nargs="+", metavar="NAME", help="e.g. threshold-inclusive")
+    chosen.add_argument("--spec", default="", metavar="PREFIX", help="e.g. parsers/masks")
+    shown = parser.add_argument_group("what is reported")
+    shown.add_argument("--by-rule", action="store_true", help="count the cases of every rule")
+    shown.add_argument(
+        "--show",
+        type=int,
+        default=10,
+        metavar="N",
+        help="failures to explain (default: 10)",
+    )
+    shown.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts as JSON")
+    shown.add_argument("--junit", type=Path, metavar="FILE", help="write all verdicts as JUnit XML")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the chosen cases, or check the corpus; return 1 unless nothing is wrong."""
+    if options.lint:
+        from .lint import corpus_problems
+
+        problems = corpus_problems()
+        print("\n".join(problems) or "the corpus keeps its rules")
+        return 1 if problems else 0
+    for path in (options.json, options.junit):
+        check_writable(path)
+    known = KnownFailures()
+    if options.known_failures:
+        known = load_known_failures(options.known_failures)
+    cases = chosen_cases(options)
+    verdicts = [
+        judged(case, answer, *known)
+        for case, answer in zip(cases, _answers(cases, options), strict=True)
+    ]
+    _report(verdicts, options)
+    return 1 if any(v.is_failure for v in verdicts) or _nothing_answered(verdicts) else 0
+
+
+def chosen_cases(options: argparse.Namespace) -> list[Case]:
+    """Return the cases that all filters let through.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    cases = [
+        case
+        for case in load_cases(options.spec)
+        if (not options.benchmark or _benchmark(case) in options.benchmark)
+        and (not options.metric or _metric(case) in options.metric)
+        and (not options.rule or set(options.rule) & set(case.rules))
+    ]
+    if not cases:
+        raise ValueError("no case is chosen; `conformance --by-rule` lists the specs and rules")
+    return cases
+
+
+def _benchmark(case: Case) -> str:
+    kind, name, *_ = case.spec.split("/")
+    return "" if kind == "parsers" else name.partition("_")[0]
+
+
+def _metric(case: Case) -> str:
+    kind, *_, name = case.spec.split("/")
+    return name if kind == "metrics" else ""
+
+
+def _answers(cases: list[Case], options: argparse.Namespace) -> Iterator[Answer]:
+    command = _command(options)
+    if not command:
+        return own_answers(cases)
+    return program_answers(cases, command, options.timeout, options.give_up)
+
+
+def _command(options: argparse.Namespace) -> list[str]:
+    if options.python:
+        return [sys.executable, "-m", f"{__package__}.serve", options.python]
+    return shlex.split(options.command or "")
+
+
+def _report(verdicts: list[Verdict], options: argparse.Namespace) -> None:
+    failures = [verdict for verdict in verdicts if verdict.is_failure]
+    for verdict in failures[: options.show]:
+        print(failure_text(verdict), end="\n\n")
+    if len(failures) > options.show:
+        print(f".. and {len(failures) - options.show} more\n")
+    print("\n".join(table(verdicts, options.by_rule)))
+    if _nothing_answered(verdicts):
+        print("no case was answered")
+    implementation = options.command or options.python or OWN
+    if options.json:
+        write_whole(options.json, [json_report(implementation, verdicts)])
+    if options.junit:
+        write_whole(options.junit, [junit_report(implementation, verdicts)])
+
+
+def _nothing_answered(verdicts: list[Verdict]) -> bool:
+    return all(verdict.outcome == "skipped" for verdict in verdicts)

@@ -1,0 +1,144 @@
+"""What a run of the golden cases leaves behind: a table, the first failures, JSON, JUnit."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from ..corpus import meaning
+from .verdict import OUTCOMES, Outcome, Verdict
+
+Counts = Counter[Outcome]
+
+
+def counts_by_spec(verdicts: Iterable[Verdict]) -> dict[str, Counts]:
+    """Return how many cases of every spec had which outcome."""
+    counts: dict[str, Counts] = {}
+    for verdict in verdicts:
+        counts.setdefault(verdict.case.spec, Counter())[verdict.outcome] += 1
+    return counts
+
+
+def counts_by_rule(verdicts: Iterable[Verdict], spec: str) -> dict[str, Counts]:
+    """Return how many cases that cite a rule of a spec had which outcome; in the spec's order."""
+    counts: dict[str, Counts] = {rule: Counter() for rule in meaning(spec)["rules"]}
+    for verdict in verdicts:
+        if verdict.case.spec == spec:
+            for rule in verdict.case.rules:
+                counts[rule][verdict.outcome] += 1
+    return {rule: count for rule, count in counts.items() if count}
+
+
+def table(verdicts: Sequence[Verdict], with_rules: bool = False) -> Iterator[str]:
+    """Yield a line per spec, and below it one per rule where a case failed, or everywhere."""
+    shown = [name for name in OUTCOMES if name in {v.outcome for v in verdicts} | {"passed"}]
+    yield " ".join(["spec / rule".ljust(48), *(name.rjust(15) for name in shown)])
+    for spec, counts in counts_by_spec(verdicts).items():
+        yield _row(spec, counts, shown)
+        if with_rules or any(v.is_failure for v in verdicts if v.case.spec == spec):
+            for rule, of_rule in counts_by_rule(verdicts, spec).items():
+                yield _row(f"  {rule}", of_rule, shown)
+    yield _row("all cases", Counter(v.outcome for v in verdicts), shown)
+
+
+def _row(name: str, counts: Counts, shown: Sequence[Outcome]) -> str:
+    cells = (str(counts[outcome] or "-").rjust(15) for outcome in shown)
+    return " ".join([name.ljust(48), *cells])
+
+
+def failure_text(verdict: Verdict) -> str:
+    """Return a failure as input, expected, got, and why this value."""
+    case = verdict.case
+    rules = meaning(case.spec)["rules"]
+    got = verdict.detail if _has_no_result(verdict) else _short(plain(verdict.got))
+    lines = [
+        f"{verdict.outcome.upper().replace('_', ' ')}  {case}",
+        f"  input     {_short(case.input)}",
+        f"  expected  {_short(case.expected)}",
+        f"  got       {got}",
+        *(f"  because   {rule}: {rules[rule]}" for rule in case.rules),
+    ]
+    return "\n".join([*lines, f"            {case.comment}"] if case.comment else lines)
+
+
+def json_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
+    """Return a run as JSON: counts for every spec and rule, and every case."""
+    specs = {
+        spec: {
+            "version": meaning(spec)["version"],
+            **counts,
+            "rules": {rule: dict(of) for rule, of in counts_by_rule(verdicts, spec).items()},
+        }
+        for spec, counts in counts_by_spec(verdicts).items()
+    }
+    cases = [
+        {
+            "id": str(verdict.case),
+            "rules": verdict.case.rules,
+            "outcome": verdict.outcome,
+            "input": verdict.case.input,
+            "expected": verdict.case.expected,
+            "got": plain(verdict.got),
+            "detail": verdict.detail,
+            "comment": verdict.case.comment,
+        }
+        for verdict in verdicts
+    ]
+    totals = Counter(verdict.outcome for verdict in verdicts)
+    report = {"implementation": implementation, "totals": totals, "specs": specs, "cases": cases}
+    return json.dumps(report, indent=1, allow_nan=False)
+
+
+def junit_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
+    """Return a run as JUnit XML: a suite per spec, a test per case."""
+    suites = ElementTree.Element("testsuites", name=_xml_text(implementation))
+    for spec, counts in counts_by_spec(verdicts).items():
+        of_spec = [verdict for verdict in verdicts if verdict.case.spec == spec]
+        suite = ElementTree.SubElement(
+            suites,
+            "testsuite",
+            name=spec,
+            tests=str(len(of_spec)),
+            failures=str(sum(verdict.is_failure for verdict in of_spec)),
+            errors="0",
+            skipped=str(counts["skipped"]),
+        )
+        for verdict in of_spec:
+            test = ElementTree.SubElement(
+                suite, "testcase", classname=spec, name=verdict.case.description
+            )
+            if verdict.is_failure:
+                failure = ElementTree.SubElement(test, "failure", message=verdict.outcome)
+                failure.text = _xml_text(failure_text(verdict))
+            elif verdict.outcome == "skipped":
+                ElementTree.SubElement(test, "skipped", message=_xml_text(verdict.detail))
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as strict JSON holds it: nan and the infinities as text."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _has_no_result(verdict: Verdict) -> bool:
+    return verdict.outcome != "unexpected_pass" and bool(verdict.detail)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 600 else f"{text[:400]} .. {text[-180:]}"
+
+
+def _xml_text(text: str) -> str:
+    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd]", "?", text)
