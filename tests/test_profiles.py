@@ -113,7 +113,11 @@ def test_options_are_part_of_the_name(name: str) -> None:
         ("qwen2_5_vl:max_pixels=0", "are positive integers"),
         ("qwen2_5_vl:max_pixels=-3", "are positive integers"),
         ("qwen2_5_vl:max_pixels=1e6", "are positive integers"),
+        ("qwen2_5_vl:max_pixels=１００３５２０", "are positive integers"),
+        (f"qwen2_5_vl:max_pixels={'9' * 400}", "are positive integers"),
         ("qwen2_5_vl:min_pixels=3136,max_pixels=784", "min_pixels is larger than max_pixels"),
+        ("qwen2_5_vl:max_pixels=784,max_pixels=1003520", "max_pixels is given twice"),
+        ("qwen2_5_vl:", "only profiles in resized pixels take options"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(name: str, complaint: str) -> None:

@@ -129,7 +129,7 @@ def load_profile(name: str) -> Profile:
     ProfileError
         If the name is not in profiles.json, or an option means nothing to the profile.
     """
-    base, _, options = name.strip().partition(":")
+    base, colon, options = name.strip().partition(":")
     if base not in _declared():
         raise ProfileError(
             f"unknown profile {base!r}; choose one of: {', '.join(profile_names())} "
@@ -147,7 +147,7 @@ def load_profile(name: str) -> Profile:
         box3d=box3d_convention(data["box3d"]) if "box3d" in data else None,
         candidates=candidate_convention(data["candidates"]) if "candidates" in data else None,
     )
-    return _with_options(profile, options) if options else profile
+    return _with_options(profile, options) if colon else profile
 
 
 @cache
@@ -203,7 +203,11 @@ def _space(data: dict[str, Any]) -> Space:
 
 
 def _with_options(profile: Profile, options: str) -> Profile:
-    given = dict(option.partition("=")[::2] for option in options.split(","))
+    given: dict[str, str] = {}
+    for option, _, value in (part.partition("=") for part in options.split(",")):
+        if option in given:
+            raise ProfileError(f"profile {profile.name!r}: {option} is given twice")
+        given[option] = value
     box, mask = profile.box, profile.mask
     if mask and "score_threshold" in given:
         mask = _with_threshold(mask, profile.name, given.pop("score_threshold"))
@@ -240,7 +244,7 @@ def _with_limits(space: Space, name: str, limits: dict[str, str]) -> Space:
             f"profile {name!r}: only profiles in resized pixels take options, and these are "
             "min_pixels and max_pixels, as in qwen2_5_vl:min_pixels=3136,max_pixels=12845056"
         )
-    if not all(value.isdecimal() and int(value) > 0 for value in limits.values()):
+    if not all(re.fullmatch(r"[1-9][0-9]{0,11}", value) for value in limits.values()):
         raise ProfileError(f"profile {name!r}: min_pixels and max_pixels are positive integers")
     *first, last = space.resizes
     last = last._replace(**{key: int(value) for key, value in limits.items()})
