@@ -16,6 +16,7 @@ from . import __version__, prepare
 from .parsing.parsed import ParsedBoxes, ParsedMask
 from .parsing.profile import Answer, load_profile, profile_names
 from .runner import command as conformance
+from .scoring import command as scoring
 
 ANSWERS: tuple[Answer, ...] = ("box", "mask", "box3d", "candidates")
 
@@ -148,6 +149,24 @@ def _parser() -> argparse.ArgumentParser:
             conformance.run,
             "run the golden cases against this package, or against your own evaluator",
             "conformance --command 'node my_eval.js' --benchmark rsvg",
+        )
+    )
+
+    scoring.add_score_arguments(
+        command(
+            "score",
+            scoring.run_score,
+            "score predictions without lmms-eval: replies, boxes, masks, or the log of a run",
+            "score rsvg --predictions predictions.jsonl",
+        )
+    )
+
+    scoring.add_merge_arguments(
+        command(
+            "merge",
+            scoring.run_merge,
+            "report on shards together that score --partial scored apart",
+            "merge shard1.records shard2.records --json scores.json",
         )
     )
     return parser

@@ -1,0 +1,1 @@
+"""Scoring without lmms-eval: predictions and targets in, numbers out."""
