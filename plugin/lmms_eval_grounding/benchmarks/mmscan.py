@@ -18,7 +18,7 @@ from .box3d_replies import (
     reply_in,
     score_in,
 )
-from .scans import camera_text, images, scene_with_boxes
+from .scans import bounds_text, camera_text, images, scene_with_boxes
 from .task import Doc, GroundingTask
 
 __all__ = ["METRICS", "doc_to_target", "record_of"]
@@ -42,7 +42,11 @@ def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
 
 
 def _fields(doc: Doc) -> dict[str, str]:
-    return {"expression": doc["expression"], "cameras": camera_text(doc)}
+    return {
+        "cameras": camera_text(doc),
+        "bounds": bounds_text(doc),
+        "expression": doc["expression"],  # last: marks in it stay as they are
+    }
 
 
 def _read_settings(doc: Doc) -> None:

@@ -42,7 +42,7 @@ def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
 
 
 def _fields(doc: Doc) -> dict[str, str]:
-    return {"expression": doc["expression"], "objects": object_text(doc)}
+    return {"objects": object_text(doc), "expression": doc["expression"]}  # marks in it stay
 
 
 def _read_settings(doc: Doc) -> None:

@@ -77,6 +77,14 @@ def camera_text(doc: Mapping[str, Any]) -> str:
     return _shown_of(doc).text
 
 
+def bounds_text(doc: Mapping[str, Any]) -> str:
+    """Return the least and the greatest corner of the scene as words of a prompt."""
+    bounds = _shown_of(doc).scene.bounds
+    if bounds is None:
+        return "an unknown corner to an unknown one"
+    return " to ".join(" ".join(f"{value:.3f}" for value in corner) for corner in bounds)
+
+
 def object_text(doc: Mapping[str, Any]) -> str:
     """Return the objects of the scan as lines of a prompt: id, category, centre, size, angles."""
     return _objects_of(doc).text
