@@ -1,78 +1,134 @@
-"""The corpus keeps its own rules: schemas, citations, plain and unique descriptions, one name."""
+"""The corpus keeps its own rules, the lint sees each breach, and values compare as stated."""
 
 import importlib
 import inspect
-import json
+import subprocess
+import sys
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import REPOSITORY
 
-from lmms_eval_grounding.contract import validator
-from lmms_eval_grounding.corpus import agrees, load_cases, meaning, read_json, spec_names
+from lmms_eval_grounding.corpus import Case, agrees, is_met, read_json
+from lmms_eval_grounding.runner import lint
+from lmms_eval_grounding.runner.known_failures import form_problems
 
-SPECS = sorted(
-    path.relative_to(REPOSITORY / "spec").with_suffix("").as_posix()
-    for kind in ("metrics", "parsers", "tasks")
-    for path in (REPOSITORY / "spec" / kind).rglob("*.json")
-)
+SPECS = lint.stated_specs()
 
 
-def problems(schema: str, instance: object) -> list[str]:
-    return [f"{e.json_path}: {e.message[:200]}" for e in validator(schema).iter_errors(instance)]
+def test_the_corpus_keeps_its_rules() -> None:
+    assert len(SPECS) > 50
+    assert lint.corpus_problems() == []
 
 
-def test_every_spec_has_a_case_file_and_every_case_file_a_spec() -> None:
-    assert spec_names() == SPECS
+def test_lint_needs_only_a_json_parser_and_jsonschema() -> None:
+    code = """
+import sys
+for absent in ("numpy", "pycocotools", "torch", "lmms_eval", "datasets", "yaml", "PIL", "pyarrow"):
+    sys.modules[absent] = None  # an import of it fails
+from lmms_eval_grounding.runner.lint import corpus_problems
+sys.exit(str(corpus_problems() or ""))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_spec_states_what_it_must(spec: str) -> None:
-    assert problems("meta.json", read_json("spec", f"{spec}.json")) == []
+def first_case(case_file: dict[str, Any]) -> dict[str, Any]:
+    case: dict[str, Any] = case_file["cases"][0]
+    return case
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_case_file_has_the_form_of_one(spec: str) -> None:
-    data = read_json("golden_cases", f"{spec}.json")
-    assert problems("cases.json", data) == []
-    assert data["spec"] == f"{spec}.json"
+BREACHES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "a rule without a case": (
+        lambda spec, cases: spec["x-metric"]["rules"].update({"new-rule": "It holds."}),
+        "no case cites the rule new-rule",
+    ),
+    "a citation of no rule": (
+        lambda spec, cases: first_case(cases)["rules"].append("no-rule"),
+        "there is no rule no-rule, which a case cites",
+    ),
+    "a deviation from no rule": (
+        lambda spec, cases: spec["x-metric"]["deviations"][0].update({"rule": "no-rule"}),
+        "there is no rule no-rule to deviate from",
+    ),
+    "a name given twice": (
+        lambda spec, cases: cases["cases"].append(first_case(cases)),
+        "two cases are called",
+    ),
+    "a test instead of a statement": (
+        lambda spec, cases: first_case(cases).update({"description": "a tie should be a hit"}),
+        "says 'should'",
+    ),
+    "a full stop": (
+        lambda spec, cases: first_case(cases).update({"description": "a tie is a hit."}),
+        "ends with a full stop",
+    ),
+    "an input that the spec does not know": (
+        lambda spec, cases: first_case(cases)["input"].update({"thresh": 0.5}),
+        "Additional properties",
+    ),
+    "an expected value of another type": (
+        lambda spec, cases: first_case(cases).update({"expected": "half"}),
+        "$.expected",
+    ),
+    "an input that is missing": (
+        lambda spec, cases: first_case(cases)["input"].pop("threshold"),
+        "'threshold' is a required property",
+    ),
+    "a profile that does not exist": (
+        lambda spec, cases: first_case(cases)["input"].update({"profile": "no_model"}),
+        "there is no profile 'no_model'",
+    ),
+    "a field that cases do not have": (
+        lambda spec, cases: first_case(cases).update({"seed": 1}),
+        "'seed' was unexpected",
+    ),
+    "another spec's name": (
+        lambda spec, cases: cases.update({"spec": "metrics/rsvg/mean_iou.json"}),
+        "names another spec",
+    ),
+    "no tolerance": (lambda spec, cases: spec["x-metric"].pop("tolerance"), "'tolerance'"),
+}
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_cases_meet_their_spec(spec: str) -> None:
-    for case in load_cases(spec):
-        instance = {"input": case.input, "expected": case.expected}
-        assert problems(f"{spec}.json", instance) == [], case
+@pytest.mark.parametrize("breach", BREACHES)
+def test_lint_sees(breach: str) -> None:
+    name = "metrics/rsvg/precision_at"
+    spec = deepcopy(read_json("spec", f"{name}.json"))
+    cases = deepcopy(read_json("golden_cases", f"{name}.json"))
+    assert list(lint.spec_problems(name, spec, cases)) == []
+    commit, sentence = BREACHES[breach]
+    commit(spec, cases)
+    assert sentence in "\n".join(lint.spec_problems(name, spec, cases))
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_every_rule_has_a_case_and_every_case_cites_rules_that_exist(spec: str) -> None:
-    cited = {rule for case in load_cases(spec) if case.spec == spec for rule in case.rules}
-    assert cited == set(meaning(spec)["rules"])
+def test_lint_sees_missing_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint, "spec_names", lambda: [*SPECS[1:], "metrics/rsvg/unknown"])
+    assert list(lint.pairing_problems()) == [
+        f"spec/{SPECS[0]}.json has no cases",
+        "golden_cases/metrics/rsvg/unknown.json has no spec",
+    ]
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_every_deviation_names_a_rule(spec: str) -> None:
-    named = {deviation["rule"] for deviation in meaning(spec)["deviations"]}
-    assert named <= set(meaning(spec)["rules"])
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_descriptions_are_unique_plain_statements(spec: str) -> None:
-    descriptions = [case.description for case in load_cases(spec) if case.spec == spec]
-    assert len(set(descriptions)) == len(descriptions)
-    for description in descriptions:
-        assert not {"should", "must", "test"} & set(description.lower().split()), description
-        assert not description.endswith("."), description
-
-
-@pytest.mark.parametrize(
-    "path", sorted((REPOSITORY / "spec").rglob("*.json")), ids=lambda p: p.name
-)
-def test_schema_is_valid_and_named_after_its_place(path: Path) -> None:
-    schema = json.loads(path.read_text("utf-8"))
-    validator(path.relative_to(REPOSITORY / "spec").as_posix()).check_schema(schema)
-    assert schema["$id"].endswith("/spec/" + path.relative_to(REPOSITORY / "spec").as_posix())
+def test_lint_sees_known_failures_of_cases_that_do_not_exist_and_repetitions() -> None:
+    case = Case("metrics/rsvg/mean_iou", "no samples", ("no-samples",), {}, "nan")
+    stated = {
+        "evaluator": "an evaluator",
+        "repository": "owner/name",
+        "commit": "0" * 40,
+        "paths": ["eval.py"],
+        "adapter": ["Fractions are multiplied by 100."],
+        "specs": ["metrics/rsvg/mean_iou"],
+        "failures": [{"why": "It gives 0.", "cases": [str(case)]}],
+    }
+    assert form_problems(stated, [case]) == []
+    assert form_problems(stated, []) == [f"there is no case {str(case)!r}"]
+    stated["undetermined"] = stated["failures"]
+    assert form_problems(stated, [case]) == [f"{str(case)!r} is listed twice"]
+    del stated["commit"]
+    assert "'commit' is a required property" in form_problems(stated, [case])[0]
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.startswith("metrics/")])
@@ -105,7 +161,45 @@ def test_metric_takes_the_inputs_that_its_spec_names(spec: str) -> None:
         (None, None, True),
         (None, 0, False),
         (0, None, False),
+        (1, "ok", False),
+        (10**400, 1, False),
+        (10**400, 10**400, True),
+        ("nan", "nan", True),
     ],
 )
 def test_comparison(got: object, expected: object, same: bool) -> None:
     assert agrees(got, expected, 1e-12) is same
+
+
+def test_fields_that_a_parser_case_leaves_out_are_not_compared() -> None:
+    case = Case("parsers/points", "a point", ("point",), {}, {"status": "ok"})
+    assert is_met(case, {"status": "ok", "syntax": "points"})
+    assert not is_met(case, {"syntax": "points"})
+    assert not is_met(case, {"status": "malformed", "syntax": "points"})
+    assert not is_met(case, [])
+    metric = Case("metrics/rsvg/sample_record", "a record", ("no-box",), {}, {"status": "ok"})
+    assert not is_met(metric, {"status": "ok", "iou": 1})
+
+
+def test_lint_sees_a_key_that_stands_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = '{"spec": "metrics/a.json", "cases": [{"rules": ["a"], "rules": ["b"]}]}'
+    (tmp_path / "a.json").write_text(text)
+    monkeypatch.setattr(lint, "files", lambda package: tmp_path)
+    assert lint._text_problems("golden_cases", "a") == ["the key 'rules' stands twice"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"type": "no type"}, "is not valid under any of the given schemas"),
+        ({"$id": "https://example.invalid/types.json"}, "its $id names another place"),
+    ],
+)
+def test_lint_sees_a_faulty_schema(
+    change: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {**read_json("spec", "types.json"), **change}
+    monkeypatch.setattr(lint, "json_names", lambda folder: ["types"])
+    monkeypatch.setattr(lint, "read_json", lambda folder, path: schema)
+    (problem,) = lint.schema_problems()
+    assert sentence in problem
