@@ -114,7 +114,7 @@ _CONSTANTS = {
 _LITERALS = {"true": True, "false": False, "null": None, "none": None}
 _DECODER = json.JSONDecoder(
     object_pairs_hook=Pairs,
-    parse_int=number,
+    parse_int=lambda digits: int(digits) if len(digits) <= 15 else float(digits),  # as `number`
     parse_float=float,
     parse_constant=lambda name: _CONSTANTS[name.lower()],
     strict=False,
@@ -299,8 +299,9 @@ def _unescaped(quoted: str) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, also in quotes, or a word that begins as one."""
     if isinstance(value, str):
-        return number(value.strip()) is not None
+        return value[:1].isdecimal() or number(value.strip()) is not None
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
