@@ -71,6 +71,14 @@ def _xyxy(n: tuple[float, ...]) -> Corners:
     return n[0], n[1], n[2], n[3]
 
 
+def _from_corner(n: tuple[float, ...]) -> Corners:
+    return n[0], n[1], n[0] + n[2], n[1] + n[3]
+
+
+def _to_corner(b: Corners) -> tuple[float, ...]:
+    return b[0], b[1], b[2] - b[0], b[3] - b[1]
+
+
 def _from_centre(n: tuple[float, ...]) -> Corners:
     return n[0] - n[2] / 2, n[1] - n[3] / 2, n[0] + n[2] / 2, n[1] + n[3] / 2
 
@@ -82,6 +90,7 @@ def _to_centre(b: Corners) -> tuple[float, ...]:
 ORDERS: dict[str, Order] = {
     "xyxy": Order((4,), _xyxy, _xyxy),
     "yxyx": Order((4,), lambda n: (n[1], n[0], n[3], n[2]), lambda b: (b[1], b[0], b[3], b[2])),
+    "xywh": Order((4,), _from_corner, _to_corner, has_size=True),
     "cxcywh": Order((4,), _from_centre, _to_centre, has_size=True),
     "xyxya": Order((5, 4), _xyxy, lambda b: (*_xyxy(b), 0.0)),
     "cxcywha": Order((5, 4), _from_centre, lambda b: (*_to_centre(b), 0.0), has_size=True),

@@ -109,7 +109,7 @@ def joined_numbers(text: str, convention: BoxConvention) -> Reading:
 
 
 def location_tokens(text: str, convention: BoxConvention) -> Reading:
-    """Read runs of ``<loc0123>`` or ``<loc_123>``, four to a box; a rest of fewer is no box."""
+    """Read runs of ``<loc0123>``, ``<loc_123>`` or ``<bin_123>``, four to a box; a rest is none."""
     return Reading(_token_rows(_LOCATION_RUN, text, 4, convention))
 
 
@@ -153,7 +153,7 @@ _PARENTHESES = re.compile(rf"\(\s*{_N}\s*,\s*{_N}\s*\)")
 _TAGGED = re.compile(r"<b?box>([0-9\s.,+-]*)</?b?box>")
 _BRACED = re.compile(r"\{\s*(?:<[0-9.+-]*>\s*)+(?:\|\s*<[0-9.+-]*>\s*)?\}")
 _BETWEEN_NUMBERS = re.compile(r"\s*[,_]\s*|\s+")
-_LOCATION_RUN = re.compile(r"(?:<loc_?[0-9]{1,4}>\s*)+")
+_LOCATION_RUN = re.compile(r"(?:<(?:loc_?|bin_)[0-9]{1,4}>\s*)+")
 _PATCH_RUN = re.compile(r"(?:<patch_index_[0-9]{4}>\s*)+")
 _BIN_PAIR = re.compile(r"<bin_[0-9]{1,4}_[0-9]{1,4}>(?:\s*<bin_[0-9]{1,4}_[0-9]{1,4}>)?")
 _POINT = re.compile(r"<points?\s[^<>]*?(?:\bx1?\s*=|\bp\s*=|\bcoords\s*=)|<point>[0-9\s.,-]*<")
