@@ -132,7 +132,16 @@ def test_environment_outranks_the_task_and_the_task_outranks_the_default(
 
 
 @pytest.mark.parametrize(
-    "broken", [{"bbox": [1, 2, 3]}, {"bbox": [1, 2, 3, float("nan")]}, {"id": 7}]
+    "broken",
+    [
+        {"id": 7},
+        {"bbox": [1, 2, 3]},
+        {"bbox": [1, 2, 3, float("nan")]},
+        {"bbox": [1, 2, 1, 4]},  # no width
+        {"bbox": [4, 4, 2, 2]},  # left, top, width and height, or corners exchanged
+        {"bbox": [9, 2, 12, 4]},  # beyond the right edge
+    ],
+    ids=str,
 )
 def test_a_broken_document_ends_the_run_before_it_begins(broken: dict[str, object]) -> None:
     doc = {"id": "0", "expression": "a ship", "bbox": [1, 2, 3, 4], "width": 8, "height": 8}

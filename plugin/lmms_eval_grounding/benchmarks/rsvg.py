@@ -66,6 +66,13 @@ def _target(doc: Doc) -> Box:
     return x1, y1, x2, y2
 
 
+def _read_target(doc: Doc) -> None:
+    """Raise `ValueError` for a target that no box in the image can meet."""
+    box = _target(doc)
+    if not area(clip(box, doc["width"], doc["height"])):
+        raise ValueError(f"bbox: {list(box)} has no area inside the image")
+
+
 def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
     """Return the reply of a model that knows the target and writes as the profile does.
 
@@ -114,12 +121,12 @@ def _metrics(strict: bool) -> dict[str, Aggregation]:
 METRICS = _metrics(strict=False)
 STRICT_METRICS = _metrics(strict=True)
 
-_task = GroundingTask(BENCHMARK, score, METRICS)
+_task = GroundingTask(BENCHMARK, score, METRICS, read_target=_read_target)
 doc_to_visual = _task.doc_to_visual
 doc_to_text = _task.doc_to_text
 process_results = _task.process_results
 metric_list = _task.metric_list
 
-_strict_task = GroundingTask(BENCHMARK, score, STRICT_METRICS)
+_strict_task = replace(_task, metrics=STRICT_METRICS)
 process_results_strict = _strict_task.process_results
 strict_metric_list = _strict_task.metric_list
