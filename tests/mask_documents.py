@@ -5,6 +5,7 @@ by pycocotools: what is compared with this package does not come from it.
 """
 
 import io
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -48,7 +49,9 @@ def rle(pixels: Pixels) -> dict[str, Any]:
 
 def pixels_of(rle: dict[str, Any]) -> Pixels:
     """Return the mask of a valid run-length encoding."""
-    decoded: Pixels = coco_mask.decode(rle).astype(bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of pycocotools with numpy 2
+        decoded: Pixels = coco_mask.decode(rle).astype(bool)
     return decoded
 
 

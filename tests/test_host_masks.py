@@ -34,8 +34,6 @@ from lmms_eval_grounding.contract import finite
 from lmms_eval_grounding.corpus import agrees, meaning
 from lmms_eval_grounding.parsing.profile import Profile, load_profile, profile_names
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-
 TASKS: dict[str, Any] = {"gres": gres, "refsegrs": refsegrs}
 MINI = {benchmark: mini_documents(benchmark) for benchmark in TASKS}
 MINI_TASKS = "gres_mini,refsegrs_mini"
