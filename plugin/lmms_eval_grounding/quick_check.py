@@ -51,7 +51,7 @@ def compiled(schema: Any, place: Any, resolve: Resolve) -> Test:
         elif keyword in _SIMPLE:
             tests.append(_SIMPLE[keyword](said))
         elif keyword == "items" and "prefixItems" not in schema:
-            tests.append(_items(compiled(said, place, resolve)))
+            tests.append(_numbers if _is_numbers(said) else _items(compiled(said, place, resolve)))
         elif keyword == "properties":
             tests.append(_properties({k: compiled(v, place, resolve) for k, v in said.items()}))
         elif keyword == "additionalProperties" and said is False:
@@ -84,6 +84,17 @@ def _if(condition: Test, then: Test, otherwise: Test) -> Test:
 
 def _items(test: Test) -> Test:
     return lambda value: not isinstance(value, list) or all(map(test, value))
+
+
+def _is_numbers(said: Any) -> bool:
+    return isinstance(said, dict) and {k: said[k] for k in said if k not in _SILENT} == {
+        "type": "number"
+    }
+
+
+def _numbers(value: Any) -> bool:
+    """Return whether a list holds numbers only; most of what is checked are long lists of them."""
+    return not isinstance(value, list) or {*map(type, value)} <= {int, float}
 
 
 def _properties(tests: dict[str, Test]) -> Test:
