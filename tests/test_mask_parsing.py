@@ -237,7 +237,7 @@ HOSTILE = {
     "a long string of counts": ("rle", '{"size": [4, 5], "counts": "' + "0" * 300_000 + '"}'),
     "a long list of counts": ("rle", '{"size": [4, 5], "counts": [' + "0, " * 20_000 + "20]}"),
     "numbers under a key": ("rle", '{"masks": [' + "1, " * 20_000 + "1]}"),
-    "small polygons": ("prompt", '{"polygons": [' + "[1,1,4,1,4,3]," * 4_000 + "[]]}"),
+    "small polygons": ("prompt", '{"polygons": [' + "[1,1,4,1,4,3]," * 1_500 + "[]]}"),
     "a long polygon": ("prompt", '{"polygons": [' + "1, 999, 2, 1, " * 5_000 + "1]}"),
     "pairs": ("prompt", '{"polygons": [' + "[1, 999], [2, 1], " * 3_000 + "[1, 1]]}"),
     "maps without PNG": ("gemini", '{"box_2d": [0,0,9,9], "mask": "AAAA"},' * 2_000),
@@ -264,6 +264,14 @@ def test_an_endless_reply_takes_memory_in_proportion_to_its_length(name: str) ->
     check(asdict(parsed), "records/parsed_mask.json")
     assert parsed.status != "no_target"
     assert peak < 300 * len(reply) + 5_000_000, f"{peak / len(reply):.0f} bytes a character"
+
+
+@pytest.mark.parametrize("name", MASK_PROFILES)
+def test_an_image_that_is_too_large_for_a_mask_raises_nothing(name: str) -> None:
+    profile = MASK_PROFILES[name]
+    parsed = parse_mask(profile.mask.example, profile, 70_000, 70_000)
+    check(asdict(parsed), "records/parsed_mask.json")
+    assert parsed.status in ("malformed", "unparseable")
 
 
 def test_a_reply_of_20_million_characters_is_refused_unread() -> None:

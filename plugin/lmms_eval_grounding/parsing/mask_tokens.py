@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..geometry.masks import rle_from_grid
+from ..geometry.masks import MaskError, rle_from_grid
 from .convention import MaskConvention
 from .mask_parts import MAX_PARTS, NOTHING, MaskReading, Part
 from .mask_polygons import place_polygon, polygon_row
@@ -105,7 +105,10 @@ def _grid_part(body: str, side: int, width: int, height: int) -> Part:
     if len(labels) > 1:
         return Part(fault="mixed_labels")
     cells = [[int(label != BACKGROUND) for label, n in row for _ in range(n)] for row in sound]
-    return Part(rle=rle_from_grid(cells, height, width))
+    try:
+        return Part(rle=rle_from_grid(cells, height, width))
+    except MaskError:  # the image is larger than a mask may be
+        return Part(fault="bad_mask")
 
 
 def _runs(row: str) -> Iterator[tuple[str, int] | None]:
