@@ -33,7 +33,7 @@ def write_mask(rle: Rle | None, profile: Profile, width: int, height: int, label
     that outlines move by at most half a step. Parts that are smaller than that are left out; where
     all are, each is written as a rectangle of one step. Cells of a grid are foreground where
     half of their pixels are, and one always is. A profile that has masks from boxes gets the
-    bounding box.
+    bounding box. A mask of more than 10,000 parts is written, but a parser refuses its polygons.
 
     Raises
     ------
