@@ -11,8 +11,8 @@ from tqdm import tqdm
 from .weighted import Floats, Weighted
 
 LEVEL = 0.95
-# Weights in memory at a time: 32 MB.
-_CELLS = 2**22
+# Weights in memory at a time: 8 MB, or one resample.
+_CELLS = 2**20
 
 
 class Interval(NamedTuple):
@@ -50,11 +50,10 @@ def _weights(n_samples: int, resamples: int, seed: int) -> Iterator[Floats]:
     generator = np.random.default_rng(seed)
     rows = max(1, _CELLS // n_samples)
     for start in range(0, resamples, rows):
-        draws = [
-            np.bincount(generator.integers(0, n_samples, n_samples), minlength=n_samples)
-            for _ in range(start, min(start + rows, resamples))
-        ]
-        yield np.array(draws, dtype=np.float64)
+        weights = np.empty((min(rows, resamples - start), n_samples))
+        for row in weights:
+            row[:] = np.bincount(generator.integers(0, n_samples, n_samples), minlength=n_samples)
+        yield weights
 
 
 def _interval(values: Floats) -> Interval:
