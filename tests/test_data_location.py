@@ -144,7 +144,9 @@ def test_a_folder_that_does_not_exist_is_no_hub_id(
     with pytest.raises(MissingData) as caught:
         _ = location.rsvg
     assert str(caught.value) == (
-        f"rsvg: GROUNDING_DATA_RSVG is {path!r}, which is no folder and no Hub id (org/name)"
+        f"rsvg: GROUNDING_DATA_RSVG is {path!r}, which is no folder and no Hub id (org/name); make "
+        "the folder with: lmms-eval-grounding prepare rsvg --source DIOR_RSVG "
+        f"--output {Path(path).expanduser()}"
     )
 
 

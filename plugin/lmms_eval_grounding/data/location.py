@@ -70,7 +70,8 @@ def dataset_path(benchmark: str, split: str | None = None) -> str:
             if _HUB_ID.fullmatch(named):
                 return named
             raise MissingData(
-                f"{benchmark}: {variable} is {named!r}, which is no folder and no Hub id (org/name)"
+                f"{benchmark}: {variable} is {named!r}, which is no folder and no Hub id "
+                f"(org/name); make the folder with: {command} --output {folder}"
             )
         if not any(folder.glob("data/*.parquet")):
             raise MissingData(
