@@ -13,6 +13,7 @@ FORBIDDEN = {
     "parsing": {"metrics", "benchmarks", "contract", "data", "register", "cli", "corpus"},
     "metrics": {"parsing", "benchmarks", "contract", "data", "register", "cli", "corpus"},
     "benchmarks": {"register", "cli", "models", "corpus"},
+    "scoring": {"register", "cli", "models", "conformance", "runner"},
 }
 
 

@@ -323,6 +323,13 @@ def test_numbers_that_cannot_be_written_are_refused_before_the_work(command: Com
     assert "nowhere is no folder" in told.err
 
 
+def test_predictions_that_are_no_file_are_refused(command: Command) -> None:
+    targets = command.write("targets.jsonl", RSVG)
+    told = command("score", "rsvg", "--targets", targets, "--predictions", command.folder)
+    assert told.code == 1
+    assert "no file; predictions are read twice" in told.err
+
+
 def test_a_missing_split_is_named(command: Command) -> None:
     predictions = command.write("predictions.jsonl", RSVG_BOXES)
     told = command("score", "rsvg", "--mini", "--split", "val", "--predictions", predictions)
@@ -331,6 +338,30 @@ def test_a_missing_split_is_named(command: Command) -> None:
 
 
 # What is written
+
+
+def test_what_a_parser_read_is_scored_like_the_reply(command: Command) -> None:
+    from lmms_eval_grounding.parsing.boxes import parse_boxes
+    from lmms_eval_grounding.parsing.profile import load_profile
+
+    replies = {
+        "a": "[[100, 100, 300, 300], [0, 0, 9, 9]]",
+        "b": "[333, 300, 100, 200]",
+        "c": "[900, 900, 1020, 1001]",
+        "d": "[5, 5, 5, 5]",
+        "e": "none",
+        "f": "",
+    }
+    given = []
+    for id, reply in replies.items():
+        read = parse_boxes(reply, load_profile("prompt"), 100, 100)
+        given.append({"id": id, "boxes": list(read.boxes), "status": read.status})
+    assert {line["status"] for line in given} == {"ok", "malformed", "no_target", "unparseable"}
+    as_replies = [{"id": id, "reply": reply} for id, reply in replies.items()]
+    first, again = (command.score("rsvg", RSVG, lines) for lines in (as_replies, given))
+    assert first.report.pop("profiles") == ["prompt"]
+    assert again.report.pop("profiles") == []
+    assert first.report == again.report
 
 
 def test_the_report_meets_its_schema_and_takes_the_place_of_another(command: Command) -> None:
@@ -498,6 +529,8 @@ def test_replies_are_read_with_the_profile_of_the_log_unless_another_is_given(
     pixels = "qwen2_5_vl:min_pixels=784,max_pixels=784"  # the model saw 28 x 28
     assert share(pixels) == 0
     assert share("qwen3_vl", "--profile", "pixel") == 100
+    told = command.score("rsvg", RSVG, [logged(pixels), {"id": "b", "reply": "What?"}])
+    assert told.report["profiles"] == ["prompt", pixels]
 
 
 def test_a_log_without_readings_is_found_by_the_position(command: Command) -> None:

@@ -48,11 +48,14 @@ class Predictions:
 
     Raises
     ------
-    LineError
-        For a line that is no such prediction; for two different predictions of one sample.
+    ValueError
+        For a path that is no file; for a line that is no such prediction, and for two different
+        predictions of one sample, by their lines.
     """
 
     def __init__(self, path: Path, forms: Collection[str]) -> None:
+        if not path.is_file():
+            raise ValueError(f"{path}: no file; predictions are read twice, so a pipe will not do")
         self.path, self._forms = path, forms
         self.repeated = 0
         self._places: dict[str | int, Line] = {}

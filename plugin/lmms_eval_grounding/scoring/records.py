@@ -29,6 +29,7 @@ def write_records(scored: Scored, path: Path) -> None:
         "options": scored.options,
         "records": len(scored.records),
         "repeated": scored.repeated,
+        "profiles": scored.profiles,
         "missing": scored.missing,
         "unknown": scored.unknown,
     }
@@ -88,6 +89,7 @@ def merge_records(paths: Sequence[Path]) -> Scored:
         sorted(left),
         sorted(unknown - predicted.keys()),
         repeated,
+        sorted({name for header in headers for name in header["profiles"]}),
     )
 
 

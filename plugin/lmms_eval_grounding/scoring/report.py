@@ -61,6 +61,7 @@ def report_text(report: Report) -> str:
     scored = report.scored
     head = [f"{len(report.scored.records):,} samples of {scored.benchmark}"]
     head[0] += "".join(f", {name} {value}" for name, value in scored.options.items())
+    head[0] += f", replies read with {', '.join(scored.profiles)}" if scored.profiles else ""
     head += remarks(scored)
     cells = [[name, _number(value)] for name, value in report.numbers.items()]
     if report.bootstrap:
@@ -97,6 +98,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "options": dict(scored.options),
         "samples": len(scored.records),
         "repeated": scored.repeated,
+        "profiles": list(scored.profiles),
         "missing": {"count": len(scored.missing), "first": list(scored.missing[:NAMED])},
         "unknown": {"count": len(scored.unknown), "first": list(scored.unknown[:NAMED])},
         "metrics": {

@@ -38,6 +38,8 @@ class Scored:
         The ids of predictions of no sample, which have no record.
     repeated
         How many predictions were given again with the same content.
+    profiles
+        The names of the profiles that replies were read with.
     """
 
     benchmark: str
@@ -46,6 +48,7 @@ class Scored:
     missing: Sequence[str] = ()
     unknown: Sequence[str] = ()
     repeated: int = 0
+    profiles: Sequence[str] = ()
 
     @property
     def metrics(self) -> Mapping[str, Aggregation]:
@@ -118,7 +121,13 @@ def score_predictions(
             f"the first ids are {unknown[:3]} and {missing[:3]}"
         )
     return Scored(
-        benchmark, scorer.options(strict), records, sorted(missing), unknown, predictions.repeated
+        benchmark,
+        scorer.options(strict),
+        records,
+        sorted(missing),
+        unknown,
+        predictions.repeated,
+        sorted(scorer.profiles),
     )
 
 
@@ -128,11 +137,12 @@ class _PredictionError(ValueError):
 
 @dataclass
 class _Scorer:
-    """Makes records, and notes how many pixels a mask of gres needed."""
+    """Makes records, and notes how: with which profiles and, for gres, which ``min_pixels``."""
 
     benchmark: str
     profile: str | None
     min_pixels: int | None
+    profiles: set[str] = field(default_factory=set)
     used_min_pixels: set[int] = field(default_factory=set)
 
     def record(self, doc: Mapping[str, Any], prediction: Prediction | None) -> Record:
@@ -144,6 +154,7 @@ class _Scorer:
             with _blaming_the_prediction():
                 named = self.profile or fields.get("profile") or DEFAULT_PROFILE
                 profile = _usable_profile(named, self.benchmark)
+            self.profiles.add(profile.name)
             record: Record = module.score(doc, fields["reply"], profile, **options)[0]
             return record
         parsed: Any = kind.parsed("unparseable")
