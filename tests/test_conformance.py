@@ -279,6 +279,27 @@ def test_a_failure_is_shown_with_the_reasons_for_its_value(
     assert {path.name for path in tmp_path.iterdir()} == {"adapter.py", "junit.xml", "report.json"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--command", ""], "--command names no program"),
+        (["--command", "node 'a"], "No closing quotation"),
+        (["--command", "no_such_program"], "no_such_program"),
+        (["--python", "my_eval"], "give module:function"),
+        (["--python", "my_eval:answer", "--timeout", "0"], "more than 0"),
+        (["--command", "node", "--give-up", "0"], "more than 0"),
+        (["--known-failures", "absent.json"], "absent.json"),
+    ],
+)
+def test_a_wrong_option_is_refused_and_nothing_is_run(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["conformance", *arguments]) == 1
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert said.out == ""
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -24,3 +25,16 @@ class Answer(NamedTuple):
     skipped: str = ""
     fault: str = ""
     not_run: str = ""
+
+
+def plain(value: Any) -> Any:
+    """Return a result as strict JSON holds it: no arrays; nan and the infinities as text."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

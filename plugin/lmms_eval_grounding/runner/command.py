@@ -112,16 +112,24 @@ def _metric(case: Case) -> str:
 
 
 def _answers(cases: list[Case], options: argparse.Namespace) -> Iterator[Answer]:
-    command = _command(options)
-    if not command:
+    if options.command is None and options.python is None:
         return own_answers(cases)
-    return program_answers(cases, command, options.timeout, options.give_up)
+    return program_answers(cases, _command(options), options.timeout, options.give_up)
 
 
 def _command(options: argparse.Namespace) -> list[str]:
-    if options.python:
-        return [sys.executable, "-m", f"{__package__}.serve", options.python]
-    return shlex.split(options.command or "")
+    """Return the program to start; `ValueError` where none, or no sense, is given."""
+    if not options.timeout > 0 or options.give_up < 1:
+        raise ValueError("--timeout and --give-up are more than 0")
+    if options.python is None:
+        command = shlex.split(options.command)
+        if not command:
+            raise ValueError("--command names no program")
+        return command
+    module, colon, name = options.python.partition(":")
+    if not (module and colon and name):
+        raise ValueError(f"--python {options.python}: give module:function, as in my_eval:answer")
+    return [sys.executable, "-m", f"{__package__}.serve", options.python]
 
 
 def _report(verdicts: list[Verdict], options: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ..corpus import meaning
+from .answer import plain
 from .verdict import OUTCOMES, Outcome, Verdict
 
 Counts = Counter[Outcome]
@@ -118,17 +118,6 @@ def junit_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
             elif verdict.outcome == "skipped":
                 ElementTree.SubElement(test, "skipped", message=_xml_text(verdict.detail))
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True)
-
-
-def plain(value: Any) -> Any:
-    """Return a value as strict JSON holds it: nan and the infinities as text."""
-    if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def _has_no_result(verdict: Verdict) -> bool:

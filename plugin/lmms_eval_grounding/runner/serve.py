@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from .answer import plain
 
 
 def serve(function: Callable[[str, dict[str, Any]], Any]) -> None:
@@ -29,25 +30,12 @@ def serve(function: Callable[[str, dict[str, Any]], Any]) -> None:
 
 def _answer(function: Callable[[str, dict[str, Any]], Any], case: dict[str, Any]) -> Any:
     try:
-        return {"result": _plain(function(case["spec"], case["input"]))}
+        return {"result": plain(function(case["spec"], case["input"]))}
     except NotImplementedError as reason:
         return {"skip": str(reason) or "not implemented"}
     except Exception as fault:
         print(f"{type(fault).__name__}: {fault}", file=sys.stderr)
         return {"error": "ValueError" if isinstance(fault, ValueError) else type(fault).__name__}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as strict JSON holds it: no arrays; nan and the infinities as text."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(float(value))
-    return value
 
 
 def _named(place: str) -> Callable[[str, dict[str, Any]], Any]:
