@@ -81,7 +81,7 @@ def pooled_precision(records: Sequence[Record], threshold: float) -> Weighted:
         n_targets = _n_targets(group)
 
         def precision(weights: Floats) -> Floats:
-            areas = np.array([_area(drawn, hits) for drawn in weights[:, owners]])
+            areas = np.array([_area(drawn[owners], hits) for drawn in weights])
             return _divided(areas, weights @ n_targets)
 
         return precision
