@@ -160,6 +160,7 @@ class _Frame:
     items: list[Any] = field(default_factory=list)
     key: Any = _ABSENT
     value: Any = _ABSENT
+    is_number: bool = False  # whether the value is one, kept since telling it reads a word again
 
     def put(self, value: Any) -> None:
         """Take a value; a second one before the next comma is a slip of quoting, and is dropped.
@@ -167,15 +168,16 @@ class _Frame:
         But a list is a value of its own. A number that follows another is the next of a list, and
         leaves a field without a value that could be trusted.
         """
-        if self.value is _ABSENT:
-            self.value = value
-            return
-        follows_number = _is_number(value) and _is_number(self.value)
-        if isinstance(value, (list, _Broken)) or (follows_number and self.kind == "["):
-            self.end_item()
-            self.value = value
-        elif follows_number:
-            self.value = BROKEN
+        is_number = _is_number(value)
+        if self.value is not _ABSENT:
+            follows_number = is_number and self.is_number
+            if follows_number and self.kind == "{":
+                value, is_number = BROKEN, False
+            elif follows_number or isinstance(value, (list, _Broken)):
+                self.end_item()
+            else:
+                return
+        self.value, self.is_number = value, is_number
 
     def colon(self) -> None:
         if self.kind == "{" and self.key is _ABSENT:
