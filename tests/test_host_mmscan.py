@@ -520,6 +520,7 @@ def test_a_server_is_sent_the_frames_in_this_order(
         model = ("--model", "openai", "--model_args", arguments, "--limit", "1")
         run = evaluate(tmp_path, *model, task="mmscan_mini")
     assert only_status(run, "no_target")
+    assert [reading["frames_shown"] for reading in readings(run)] == [3]
     (request,) = server.requests
     parts = [part for message in request["messages"] for part in message["content"]]
     sent = [
@@ -649,7 +650,7 @@ def test_a_run_of_skipped_samples_only_is_strict_json(
     untargeted = [{**doc, "targets": [], "target_id": [], "target": []} for doc in documents[:3]]
     folder = write_documents(untargeted, tmp_path / "data")
     monkeypatch.setenv("GROUNDING_DATA_MMSCAN", str(folder))
-    run = oracle(task)
+    run = oracle(task, error="shifted")
     scores = reported(run)  # refuses NaN
     assert {scores[number] for number in NUMBERS} == {None}
     assert scores["skipped"] == 1

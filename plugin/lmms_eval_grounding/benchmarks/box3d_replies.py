@@ -34,6 +34,7 @@ from ..parsing.scene import Box3d, Scene
 from ..parsing.written_boxes3d import write_boxes3d
 from .group_table import telling_groups
 from .host import Aggregation, Reduced, read_safely, status_rates
+from .scans import declared_frames
 from .task import Doc
 
 THRESHOLDS = (0.25, 0.5)
@@ -114,6 +115,7 @@ def score_in(
         "sub_class": doc["sub_class"],
         "group": record["group"],
         "scan_id": doc["scan_id"],
+        "frames_shown": declared_frames(),
         "profile": profile.name,
         "status": parsed.status,
         "reason": parsed.reason,
@@ -147,7 +149,7 @@ def reply_in(scene: Scene, doc: Doc, profile: Profile, error: str | None = None)
     in: there ``shifted`` and ``wrong-space`` name the objects that are farthest from the targets.
     """
     boxes = [tuple(map(float, box)) for box in doc["targets"]]
-    if error in ("shifted", "wrong-space"):
+    if boxes and error in ("shifted", "wrong-space"):
         if scene.candidates is not None:
             boxes = [_farthest(map(tuple, scene.candidates.values()), boxes)] * len(boxes)
         elif error == "shifted":
