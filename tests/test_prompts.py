@@ -137,9 +137,8 @@ def test_environment_outranks_the_task_and_the_task_outranks_the_default(
         {"id": 7},
         {"bbox": [1, 2, 3]},
         {"bbox": [1, 2, 3, float("nan")]},
-        {"bbox": [1, 2, 1, 4]},  # no width
-        {"bbox": [4, 4, 2, 2]},  # left, top, width and height, or corners exchanged
-        {"bbox": [9, 2, 12, 4]},  # beyond the right edge
+        {"bbox": [4, 2, 3, 4]},  # the right edge left of the left one, as with width and height
+        {"bbox": [1, 4, 3, 2]},
     ],
     ids=str,
 )

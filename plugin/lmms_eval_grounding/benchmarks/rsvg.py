@@ -67,10 +67,10 @@ def _target(doc: Doc) -> Box:
 
 
 def _read_target(doc: Doc) -> None:
-    """Raise `ValueError` for a target that no box in the image can meet."""
-    box = _target(doc)
-    if not area(clip(box, doc["width"], doc["height"])):
-        raise ValueError(f"bbox: {list(box)} has no area inside the image")
+    """Raise `ValueError` for a target that is not left, top, right, bottom."""
+    x1, y1, x2, y2 = _target(doc)
+    if x2 < x1 or y2 < y1:
+        raise ValueError(f"bbox: {[x1, y1, x2, y2]} is not left, top, right, bottom")
 
 
 def oracle_reply(doc: Doc, profile: Profile, error: str | None = None) -> str:
