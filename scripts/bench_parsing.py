@@ -35,16 +35,21 @@ SIZES = (62_500, 125_000, 250_000, 500_000, 1_000_000)
 
 
 class Family(NamedTuple):
-    """Replies of any length: ``before``, then ``unit`` again and again, then ``after``."""
+    """Replies of any length: ``before``, then ``unit`` again and again, then ``after``.
+
+    Where there is a ``first``, it fills the first half in place of ``unit``.
+    """
 
     unit: str
     before: str = ""
     after: str = ""
+    first: str = ""
 
     def reply(self, length: int) -> str:
         """Return the reply that comes nearest to a length without exceeding it."""
         room = length - len(self.before) - len(self.after)
-        return self.before + self.unit * (room // len(self.unit)) + self.after
+        half = self.first * (room // 2 // len(self.first)) if self.first else ""
+        return self.before + half + self.unit * ((room - len(half)) // len(self.unit)) + self.after
 
 
 FAMILIES = {
@@ -183,6 +188,12 @@ FAMILIES = {
     "spaces": Family(" ", before="x", after="x"),
     "\\0": Family("\0"),
     "lone surrogates": Family("\ud800"),
+    # what is read again and again for everything that follows it
+    **{
+        f"[ then {first!r}, {unit!r}": Family(unit, before="[", first=first)
+        for first in ("a", "1", " ", '"a" ', "1,", "[1],", "<think></think>")
+        for unit in (" 1", " a", "[", "{]", "],[", "}", " '", '"a"', ":", ",", "(1,2),", "```[")
+    },
     "smart prose": Family("It\u2019s \u201cthere\u201d, [isn't it? "),
 }
 
@@ -291,7 +302,7 @@ def main() -> int:
     work = [row for row in work if args.family in row[0]]
 
     head = "".join(f"{size:>9}" for size in sizes)
-    print(f"{'family':<26}{'read with':<16}{'status':<12}{head} ms  ns/char  ratio   MB")
+    print(f"{'family':<34}{'read with':<18}{'status':<12}{head} ms  ns/char  ratio   MB")
     marked, slowest, steepest, largest = 0, 0.0, 0.0, 0.0
     for name, family, kinds in tqdm(work, unit="family", file=sys.stderr, disable=None):
         lines = measured(family, kinds, base, longest, args.repeats)
@@ -311,7 +322,7 @@ def main() -> int:
             status = parse_boxes(family.reply(base), kind.profile, WIDTH, HEIGHT).status
             times = "".join(f"{1000 * kind.seconds[size]:9.1f}" for size in sizes)
             tqdm.write(
-                f"{name:<26}{kind.profile.name:<16}{status:<12}{times}   {per_char:8.0f}"
+                f"{name:<34}{kind.profile.name:<18}{status:<12}{times}   {per_char:8.0f}"
                 f"{ratio:7.2f}{peak:5.0f}{' !' if bad else ''}",
                 file=sys.stdout,
             )

@@ -292,16 +292,14 @@ def given_boxes(reply: str, profile: Profile, size: tuple[int, int]) -> Iterator
 def written_numbers(reply: str) -> list[list[float]]:
     """Return all numbers of a reply in order, in each of the ways in which it may be written.
 
-    As it stands, with full-width forms, with escapes, and without its reasoning, which is taken out
-    before anything is read; with and without exponents, since only JSON has them.
+    As it stands, without its reasoning, which is taken out before anything is read, and with
+    escapes resolved; without words, since their digits are no numbers in JSON (``bbox_2d``), and
+    with them (``loc0123``); with and without exponents, since only JSON has them.
     """
-    unescaped = re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), reply)
-    reasoned = re.sub(REASONING, "", reply)
-    texts = {
-        reply,
-        reasoned,
-        *(unicodedata.normalize("NFKC", text) for text in (reply, unescaped, reasoned)),
-    }
+    texts = {reply, re.sub(REASONING, "", reply)}
+    texts |= {re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), t) for t in texts}
+    texts = {unicodedata.normalize("NFKC", text) for text in texts}
+    texts |= {re.sub(r"[^\W\d]\w*", " ", text) for text in texts}
     plain = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
     patterns = (plain, plain + r"(?:[eE][+-]?\d+)?")
     return [[float(n) for n in re.findall(p, text)] for text in texts for p in patterns]
