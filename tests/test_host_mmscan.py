@@ -342,7 +342,7 @@ def test_groups_are_told_in_the_log_and_named_in_every_sample(
         GROUP_OF[doc["sub_class"]] for doc in documents
     ]
     out = capsys.readouterr().out
-    table = out[out.index("MMScan by group") :].split("\n\n")[0].splitlines()[1:]
+    table = out[out.index("mmscan by group of sub-classes") :].split("\n\n")[0].splitlines()[1:]
     head, *rows = (line.split() for line in table)
     assert head == ["OO-attr", "OO-space", "OR", "ST-attr", "ST-space", "all"]
     told = {name: dict(zip(head, values, strict=True)) for name, *values in rows}

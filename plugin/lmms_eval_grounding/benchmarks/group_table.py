@@ -47,7 +47,9 @@ def group_table(records: Sequence[Record], metrics: Mapping[str, Aggregation]) -
     return "\n".join(map("  ".join, lines))
 
 
-def telling_groups(function: Aggregation, metrics: Mapping[str, Aggregation]) -> Aggregation:
+def telling_groups(
+    function: Aggregation, metrics: Mapping[str, Aggregation], benchmark: str
+) -> Aggregation:
     """Return an aggregation over whole records that also writes `group_table` where it is called.
 
     The host aggregates once a run, in one process, and then writes its own table there.
@@ -55,7 +57,7 @@ def telling_groups(function: Aggregation, metrics: Mapping[str, Aggregation]) ->
 
     @wraps(function)
     def told(records: Sequence[Record]) -> float:
-        tqdm.write(f"MMScan by group of sub-classes\n{group_table(records, metrics)}\n")
+        tqdm.write(f"{benchmark} by group of sub-classes\n{group_table(records, metrics)}\n")
         return function(records)
 
     return told

@@ -11,7 +11,6 @@ from ..parsing.profile import Profile
 from ..parsing.scene import Scene
 from .box3d_replies import (
     METRICS,
-    REPORTED,
     check_targets,
     doc_to_target,
     record_of,
@@ -55,7 +54,7 @@ def _read_settings(doc: Doc) -> None:
 _task = GroundingTask(
     BENCHMARK,
     score,
-    REPORTED,
+    reported(BENCHMARK),
     read_target=_read_settings,
     visuals=images,
     fields=_fields,
