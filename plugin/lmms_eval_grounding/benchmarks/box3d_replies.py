@@ -87,7 +87,7 @@ METRICS: dict[str, Aggregation] = {
 
 
 def reported(benchmark: str) -> dict[str, Aggregation]:
-    """Return `METRICS`, of which the first that is given whole records tells those of each group."""
+    """Return `METRICS`; the first that is given whole records also tells those of each group."""
     told = telling_groups(METRICS["AP_box@0.25"], METRICS, benchmark)
     return {**METRICS, "AP_box@0.25": told}
 

@@ -15,6 +15,7 @@ from .box3d_replies import (
     doc_to_target,
     record_of,
     reply_in,
+    reported,
     score_in,
 )
 from .scans import bounds_text, camera_text, images, scene_with_boxes

@@ -15,6 +15,7 @@ from .box3d_replies import (
     doc_to_target,
     record_of,
     reply_in,
+    reported,
     score_in,
 )
 from .scans import images, object_text, scene_with_boxes, scene_with_candidates
