@@ -1,4 +1,4 @@
-"""Real annotations, where they are beside the repository: one DIOR-RSVG image, 499 RSVG-HR lines."""
+"""Real annotations that lie beside the repository: one DIOR-RSVG image, 499 RSVG-HR boxes."""
 
 import csv
 import json
