@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
-
-from .quick_check import Test, UnknownKeywordError, compiled
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -37,7 +35,7 @@ def check(record: Mapping[str, Any], schema: str) -> None:
         plain = json.loads(json.dumps(record, allow_nan=False))
     except (TypeError, ValueError) as fault:
         raise ContractError(f"{schema}: a number is not finite, or a value is no JSON") from fault
-    if _meets(schema)(plain):
+    if _is_met(schema)(plain):
         return
     error = next(validator(schema).iter_errors(plain), None)
     if error is not None:
@@ -56,27 +54,27 @@ def finite(value: float) -> float | None:
 
 
 @cache
-def _meets(schema: str) -> Test:
-    """Return a quick test of a schema; where it fails, or there is none, the validator decides."""
+def _is_met(schema: str) -> Callable[[Any], bool]:
+    """Return a compiled test of a schema, a hundred times as fast as the validator with reasons."""
+    import jsonschema_rs  # noqa: PLC0415 - the lint of the corpus works without it
 
-    def resolved(reference: str, resolver: Any) -> tuple[Any, Any]:
-        found = resolver.lookup(reference)
-        return found.contents, found.resolver
-
-    try:
-        return compiled({"$ref": BASE + schema}, _registry().resolver(), resolved)
-    except UnknownKeywordError:
-        return lambda value: False
+    registry = jsonschema_rs.Registry(list(_contents().items()))
+    compiled = jsonschema_rs.Draft202012Validator({"$ref": BASE + schema}, registry=registry)
+    is_valid: Callable[[Any], bool] = compiled.is_valid
+    return is_valid
 
 
 @cache
 def _registry() -> Registry[Any]:
-    """Return all schemas of spec/; none is read a second time."""
-    resources = [
-        (BASE + path, Resource.from_contents(json.loads(file.read_text("utf-8"))))
-        for path, file in _schemas(files("lmms_eval_grounding.spec"), "")
-    ]
+    resources = [(uri, Resource.from_contents(schema)) for uri, schema in _contents().items()]
     return Registry().with_resources(resources).crawl()
+
+
+@cache
+def _contents() -> dict[str, Any]:
+    """Return all schemas of spec/; none is read a second time."""
+    folder = files("lmms_eval_grounding.spec")
+    return {BASE + path: json.loads(file.read_text("utf-8")) for path, file in _schemas(folder, "")}
 
 
 def _schemas(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
