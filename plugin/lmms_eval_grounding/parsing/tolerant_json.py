@@ -165,13 +165,14 @@ class _Frame:
     def put(self, value: Any) -> None:
         """Take a value; a second one before the next comma is a slip of quoting, and is dropped.
 
-        But a list is a value of its own. A number that follows another is the next of a list, and
-        leaves a field without a value that could be trusted.
+        But a list is a value of its own, and a number that follows another is the next of a list.
+        In a field, or with quotes around one of them, two numbers leave no value to be trusted.
         """
         is_number = _is_number(value)
         if self.value is not _ABSENT:
             follows_number = is_number and self.is_number
-            if follows_number and self.kind == "{":
+            quoted = isinstance(value, str) or isinstance(self.value, str)
+            if follows_number and (quoted or self.kind == "{"):
                 value, is_number = BROKEN, False
             elif follows_number or isinstance(value, (list, _Broken)):
                 self.end_item()
