@@ -614,16 +614,6 @@ def test_a_profile_without_masks_ends_the_run_with_the_names_of_those_with(
     assert all(f" {name}" in message for name in profile_names("mask"))
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", "1" * 5000])
-def test_a_wrong_min_pixels_ends_the_run_before_it_begins(
-    value: str, oracle: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GROUNDING_MIN_PIXELS", value)
-    with pytest.raises(SystemExit) as refused:
-        oracle(tasks="gres_mini")
-    assert "GROUNDING_MIN_PIXELS" in _refusal(refused)
-
-
 # Options, flags and notices
 
 

@@ -182,6 +182,16 @@ def test_a_broken_mask_document_ends_the_run_before_it_begins(
     assert "\n" not in str(refused.value.code)
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "1e3", "many", " 1", "1" * 5000])
+def test_a_wrong_min_pixels_ends_the_run_before_it_begins(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDING_MIN_PIXELS", value)
+    with pytest.raises(SystemExit, match="GROUNDING_MIN_PIXELS"):
+        gres.doc_to_text(MASK_DOCUMENT)
+    refsegrs.doc_to_text(MASK_DOCUMENT)  # has no such option
+
+
 @pytest.mark.parametrize("target", [None, {"size": None, "counts": None}], ids=str)
 def test_only_gres_has_documents_without_a_target(target: object) -> None:
     gres.doc_to_text({**MASK_DOCUMENT, "target": target})
