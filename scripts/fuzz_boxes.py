@@ -30,6 +30,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import product
 from typing import Any, NamedTuple
 
 from tqdm import tqdm
@@ -48,6 +49,7 @@ ALL_METRICS = {**STRICT_METRICS, **METRICS}
 BATCH = 1000  # samples whose metrics are checked together
 LONGEST = 4000  # characters; the time of longer replies is what bench_parsing.py is for
 REASONING = r"(?is)<(think|thinking|reasoning|analysis)>.*?</(think|thinking|reasoning|analysis)>"
+WORD = r"""(?<![^\s\[\]{}():,;"'])[^\s\[\]{}():,;"'0-9+.-][^\s\[\]{}():,;"']*"""
 PARTS = [
     *("[", "]", "{", "}", "(", ")", "<", ">", "[[", "]]", "{}", "[]", ",", ";", ":", ".", "|", "/"),
     *(
@@ -293,13 +295,13 @@ def written_numbers(reply: str) -> list[list[float]]:
     """Return all numbers of a reply in order, in each of the ways in which it may be written.
 
     As it stands, without its reasoning, which is taken out before anything is read, and with
-    escapes resolved; without words, since their digits are no numbers in JSON (``bbox_2d``), and
-    with them (``loc0123``); with and without exponents, since only JSON has them.
+    escapes resolved; with words (``loc0123``) and without those that do not begin as a number does,
+    since in JSON they mean nothing (``bbox_2d``); with and without exponents, which only JSON has.
     """
     texts = {reply, re.sub(REASONING, "", reply)}
     texts |= {re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), t) for t in texts}
     texts = {unicodedata.normalize("NFKC", text) for text in texts}
-    texts |= {re.sub(r"[^\W\d]\w*", " ", text) for text in texts}
+    texts |= {re.sub(WORD, " ", text) for text in texts}
     plain = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
     patterns = (plain, plain + r"(?:[eE][+-]?\d+)?")
     return [[float(n) for n in re.findall(p, text)] for text in texts for p in patterns]
@@ -309,7 +311,7 @@ def _meaning(numbers: tuple[float, ...], profile: Profile, size: tuple[int, int]
     """Return the box in the image that a row of numbers means, whether it is valid or not."""
     convention = profile.box_convention()
     order, axes = convention.order, convention.space.axes(*size) * 2
-    if not all(abs(n) < 1e15 for n in numbers):
+    if not all(map(math.isfinite, numbers)):
         return (0, 0, 0, 0)
     corners = order.corners(numbers)
     x1, y1, x2, y2 = (axis.pixel(n) for axis, n in zip(axes, corners, strict=True))
@@ -318,15 +320,10 @@ def _meaning(numbers: tuple[float, ...], profile: Profile, size: tuple[int, int]
 
 
 def holds(reply: str, box: Box, profile: Profile, size: tuple[int, int]) -> bool:
-    """Return whether the numbers of a box's corners stand anywhere in the reply."""
+    """Return whether the numbers of a box stand anywhere in the reply, axis by axis."""
     numbers = {n for found in written_numbers(reply) for n in found}
-    axes = profile.box_convention().space.axes(*size) * 2
-    return all(
-        any(math.isclose(axis.pixel(n), pixel, rel_tol=1e-9, abs_tol=1e-9) for n in numbers)
-        or (pixel == 0 and any(axis.pixel(n) < 0 for n in numbers))
-        or (pixel == end and any(axis.pixel(n) > end for n in numbers))
-        for axis, pixel, end in zip(axes, box, size * 2, strict=True)
-    )
+    meant = [_meaning((a, a, b, b), profile, size) for a, b in product(numbers, numbers)]
+    return all(any(found[axis::2] == box[axis::2] for found in meant) for axis in (0, 1))
 
 
 def target(rng: random.Random, size: tuple[int, int]) -> Box:
