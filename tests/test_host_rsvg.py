@@ -356,6 +356,20 @@ def test_a_replayed_run_has_the_same_numbers_bit_for_bit(
     assert readings(again) == readings(first)
 
 
+def test_replies_of_another_profile_are_read_with_it_or_not_at_all(
+    oracle: Start, replay: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROUNDING_PROFILE", "gemini")
+    first = oracle()
+    again = replay(first.samples_file)
+    assert again.scores == first.scores
+    monkeypatch.delenv("GROUNDING_PROFILE")
+    with pytest.raises(SystemExit) as refused:
+        replay(first.samples_file, "unasked")
+    assert "were read with profile gemini" in _refusal(refused)
+    assert "set GROUNDING_PROFILE" in _refusal(refused)
+
+
 def test_the_newest_samples_of_the_task_below_a_folder_are_replayed(
     oracle: Start, replay: Start, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
-from .benchmarks.conventions import declared_profile, named_profile
+from .benchmarks.conventions import VARIABLE, declared_profile, named_profile
 from .benchmarks.host import Refusal
 from .parsing.profile import ProfileError
-from .samples_log import logged_reply
+from .samples_log import LoggedReply, logged_reply
 
 BENCHMARKS = ("rsvg", "gres", "refsegrs", "mmscan_candidates", "mmscan")
 
@@ -113,6 +114,8 @@ class GroundingReplay(_Answering):
     ``--log_samples``, or a folder that holds such files at any depth (the newest of the task
     counts). Replies are found by the sample's id, else by its position.
     ``missing=empty`` answers nothing where the file has no reply; without it that is an error.
+    The replies are read with the profile of this run, which must be the logged one unless
+    ``$GROUNDING_PROFILE`` names another on purpose.
     """
 
     def __init__(self, samples: str = "", missing: str = "error", **host: Any) -> None:
@@ -128,7 +131,10 @@ class GroundingReplay(_Answering):
 
     def _reply(self, task: str, doc_id: int, doc: dict[str, Any]) -> str:
         if task not in self._replies:
-            self._replies[task] = dict(_logged_replies(_samples_file(self._samples, task)))
+            logged = list(_logged_replies(_samples_file(self._samples, task)))
+            profiles = {entry.reading.get("profile") for entry in logged} - {None}
+            self._check_profile(task, profiles)
+            self._replies[task] = {entry.key: entry.reply for entry in logged}
         replies = self._replies[task]
         reply = replies.get(str(doc.get("id")), replies.get(doc_id))
         if reply is None and self._missing == "error":
@@ -137,6 +143,16 @@ class GroundingReplay(_Answering):
                 "; run as many samples as that run did (--limit), or pass missing=empty"
             )
         return reply or ""
+
+    def _check_profile(self, task: str, logged: set[Any]) -> None:
+        """Refuse to read replies with another profile than they were written for, unasked."""
+        used = declared_profile(_benchmark_of(task)).name
+        if logged - {used} and not os.environ.get(VARIABLE):
+            raise Refusal(
+                f"{self._samples}: the replies to {task} were read with profile "
+                f"{' and '.join(sorted(logged))}, this run would read them with {used}; set "
+                f"{VARIABLE} to the profile that you want"
+            )
 
 
 def _is_image(kind: Any) -> bool:
@@ -159,12 +175,12 @@ def _samples_file(path: Path, task: str) -> Path:
     return found[-1]
 
 
-def _logged_replies(file: Path) -> Iterator[tuple[str | int, str]]:
-    """Yield the sample's id, else its position, and the reply, from each line of a samples file."""
+def _logged_replies(file: Path) -> Iterator[LoggedReply]:
+    """Yield the replies of a samples file, line by line."""
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                yield logged_reply(json.loads(line))[:2]
+                yield logged_reply(json.loads(line))
             except (ValueError, LookupError, TypeError) as fault:
                 what = f"{type(fault).__name__}: {fault}"
                 raise Refusal(f"{file}, line {number}: no sample of lmms-eval ({what})") from None
