@@ -17,7 +17,7 @@ from .mask_polygons import place_polygon, polygon_row
 BACKGROUND = "others"
 
 # What stands for a mask that only the model's own decoder can make.
-DECODER_TOKEN = re.compile(r"\[SEG\d{0,3}\]|<SEG>|<seg_?\d{1,4}>|<MASK>|<start_of_mask>")
+DECODER_TOKEN = re.compile(r"\[SEG[0-9]{0,3}\]|<SEG>|<seg_?[0-9]{1,4}>|<MASK>|<start_of_mask>")
 REJECT_TOKEN = "[REJ]"
 
 
@@ -66,12 +66,14 @@ def decoder_tokens(text: str, convention: MaskConvention, width: int, height: in
     return MaskReading([NOTHING] if rejected else [])
 
 
-_LOCATION_RUN = re.compile(r"(?:<loc_\d{1,4}>\s*)+")
-_BIN_RUN = re.compile(r"<bin_\d{1,4}_\d{1,4}>\s*(?:<(?:bin_\d{1,4}_\d{1,4}|separator)>\s*)*")
-_CORNERS = re.compile(r"(?:<bin_\d{1,4}_\d{1,4}>\s*){1,2}")
+_LOCATION_RUN = re.compile(r"(?:<loc_[0-9]{1,4}>\s*)+")
+_BIN_RUN = re.compile(
+    r"<bin_[0-9]{1,4}_[0-9]{1,4}>\s*(?:<(?:bin_[0-9]{1,4}_[0-9]{1,4}|separator)>\s*)*"
+)
+_CORNERS = re.compile(r"(?:<bin_[0-9]{1,4}_[0-9]{1,4}>\s*){1,2}")
 _CUT_TOKEN = re.compile(r"<[a-z_0-9]*\Z")
-_DIGITS = re.compile(r"\d+")
-_COUNT = re.compile(r"\*[ \t]*(\d{1,6})[ \t]*(?:\||\Z)")
+_DIGITS = re.compile(r"[0-9]+")
+_COUNT = re.compile(r"\*[ \t]*([0-9]{1,6})[ \t]*(?:\||\Z)")
 
 
 def _limited(parts: list[Part], flags: set[str]) -> MaskReading:

@@ -221,7 +221,7 @@ def _with_options(profile: Profile, options: str) -> Profile:
 
 
 def _with_threshold(mask: MaskConvention, name: str, value: str) -> MaskConvention:
-    if not mask.with_scores or not re.fullmatch(r"0(\.\d{1,9})?|1(\.0{1,9})?", value):
+    if not mask.with_scores or not re.fullmatch(r"0(\.[0-9]{1,9})?|1(\.0{1,9})?", value):
         raise ProfileError(
             f"profile {name!r}: only profiles whose masks come with scores take score_threshold, "
             "a number from 0 to 1 as in sam3:score_threshold=0.5"

@@ -92,10 +92,10 @@ BOX_SYNTAXES: dict[str, Syntax] = {
 ID_SYNTAXES: dict[str, Syntax] = {syntax.__name__: syntax for syntax in (json_ids, object_tokens)}
 
 _CALL = re.compile(r"\bBbox\s*\(([^()]*)(?:(\))|\Z)")
-_OBJECT_TOKEN = re.compile(r"<OBJ(\d{1,9})>")
-_ONLY_IDS = re.compile(r"\d[\d\s,;]*")
-_DIGITS = re.compile(r"\d+")
-_ID_TEXT = re.compile(r"(?:<OBJ)?(\d{1,9})>?")
+_OBJECT_TOKEN = re.compile(r"<OBJ([0-9]{1,9})>")
+_ONLY_IDS = re.compile(r"[0-9][0-9\s,;]*")
+_DIGITS = re.compile(r"[0-9]+")
+_ID_TEXT = re.compile(r"(?:<OBJ)?([0-9]{1,9})>?")
 
 
 def _token_row(tokens: list[str], convention: Box3dConvention) -> Iterator[Row]:
