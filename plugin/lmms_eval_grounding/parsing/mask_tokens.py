@@ -42,6 +42,9 @@ def location_polygons(
 ) -> MaskReading:
     """Read runs of ``<loc_x><loc_y>``: each is a polygon, whatever stands between two runs."""
     runs = [([run.group()], _is_cut(text, run)) for run in _LOCATION_RUN.finditer(text)]
+    last = text.rfind("<")
+    if last >= 0 and _CUT_TOKEN.match(text, last):  # of a run, or all that there is of one
+        runs += [] if any(is_cut for _, is_cut in runs) else [([""], True)]
     return _polygons(runs, convention, width, height)
 
 
