@@ -7,6 +7,7 @@ every step is linear in the length of the reply.
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import NamedTuple
 
 from . import tolerant_json
@@ -99,7 +100,9 @@ def _after_reasoning(text: str) -> str | None:
 
 def _last_block(text: str) -> tuple[str, bool]:
     """Return the content of the last answer block, or the text, and whether it is cut."""
-    openers = [(match, close) for open_, close in _BLOCKS for match in open_.finditer(text)]
+    openers = [
+        (last, close) for open_, close in _BLOCKS for last in deque(open_.finditer(text), maxlen=1)
+    ]
     if not openers:
         return text.strip(), False
     opener, close = max(openers, key=lambda pair: pair[0].end())
