@@ -298,7 +298,7 @@ def written_numbers(reply: str) -> list[list[float]]:
     escapes resolved; with words (``loc0123``) and without those that do not begin as a number does,
     since in JSON they mean nothing (``bbox_2d``); with and without exponents, which only JSON has.
     """
-    texts = {reply, re.sub(REASONING, "", reply)}
+    texts = {reply, re.sub(REASONING, " ", reply)}
     texts |= {re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), t) for t in texts}
     texts = {unicodedata.normalize("NFKC", text) for text in texts}
     texts |= {re.sub(WORD, " ", text) for text in texts}

@@ -47,6 +47,8 @@ def final_answer(reply: str | None) -> Answer:
     if reasoned is None:
         return Answer("", failure="truncated_reasoning", truncated=True)
     block, cut = _last_block(reasoned)
+    if cut:  # a number there may have lost its last digits
+        block = block.rstrip(_OF_NUMBERS).rstrip()
     if not block:
         return Answer("", failure="truncated" if cut else "empty_response", truncated=cut)
     answer, cut_at_fence = _last_fence(block)
@@ -70,6 +72,7 @@ _END_TOKENS = (
     "<eos>",
     "<pad>",
 )
+_OF_NUMBERS = "0123456789.%０１２３４５６７８９．％"
 _FENCE = re.compile(r"```[A-Za-z0-9_]*")
 _NOT_BLANK = re.compile(r"\S")
 
@@ -84,7 +87,7 @@ def _without_end_tokens(text: str) -> str:
 
 
 def _after_reasoning(text: str) -> str | None:
-    """Return the text without its reasoning, or None if that was never closed."""
+    """Return the text with a blank for its reasoning, or None if that was never closed."""
     kept: list[str] = []
     position, depth = 0, 0
     for tag in _REASONING.finditer(text):
@@ -95,7 +98,7 @@ def _after_reasoning(text: str) -> str | None:
             kept.append(text[position : tag.start()])
         depth = 0 if closing else 1
         position = tag.end()
-    return None if depth else "".join([*kept, text[position:]])
+    return None if depth else " ".join([*kept, text[position:]])
 
 
 def _last_block(text: str) -> tuple[str, bool]:
