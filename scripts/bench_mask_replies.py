@@ -20,7 +20,7 @@ from lmms_eval_grounding.geometry.masks import Rle, intersection_and_union
 from lmms_eval_grounding.metrics import gres
 from lmms_eval_grounding.parsing.masks import parse_mask
 from lmms_eval_grounding.parsing.profile import Profile, load_profile
-from lmms_eval_grounding.parsing.written_masks import write_mask
+from lmms_eval_grounding.writing.masks import write_mask
 
 HELP = """\
 Every way starts from the same replies (JSON with a compressed COCO RLE, as --model sam3 writes)

@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from lmms_eval_grounding.parsing.boxes import parse_boxes
 from lmms_eval_grounding.parsing.profile import Profile, load_profile, profile_names
-from lmms_eval_grounding.parsing.written import write_box
+from lmms_eval_grounding.writing.boxes import write_box
 
 WIDTH, HEIGHT = 1024, 683
 BOX = (204.8, 136.6, 768.0, 478.1)

@@ -42,7 +42,7 @@ from lmms_eval_grounding.geometry.boxes import Box, bounds_of_rotated, clip
 from lmms_eval_grounding.parsing.boxes import parse_boxes
 from lmms_eval_grounding.parsing.parsed import STATUSES, ParsedBoxes
 from lmms_eval_grounding.parsing.profile import Profile, load_profile, profile_names
-from lmms_eval_grounding.parsing.written import write_box
+from lmms_eval_grounding.writing.boxes import write_box
 
 SIZES = [(800, 800), (300, 200), (1024, 683), (37, 1200), (1, 1), (5000, 3)]
 ALL_METRICS = {**STRICT_METRICS, **METRICS}

@@ -52,7 +52,7 @@ from lmms_eval_grounding.parsing.boxes3d import parse_boxes3d
 from lmms_eval_grounding.parsing.parsed import STATUSES, ParsedBoxes3d
 from lmms_eval_grounding.parsing.profile import Profile, load_profile, profile_names
 from lmms_eval_grounding.parsing.scene import Frame, Scene
-from lmms_eval_grounding.parsing.written_boxes3d import write_boxes3d
+from lmms_eval_grounding.writing.boxes3d import write_boxes3d
 
 METRICS = (
     partial(gtop_k, k=3),

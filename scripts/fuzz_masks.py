@@ -58,7 +58,7 @@ from lmms_eval_grounding.metrics.samples import status_rate
 from lmms_eval_grounding.parsing.masks import parse_mask
 from lmms_eval_grounding.parsing.parsed import STATUSES, ParsedMask
 from lmms_eval_grounding.parsing.profile import ProfileError, load_profile, profile_names
-from lmms_eval_grounding.parsing.written_masks import write_mask
+from lmms_eval_grounding.writing.masks import write_mask
 
 SIZES = [(16, 16), (64, 48), (5, 4), (6, 4), (10, 5), (1, 1), (3, 700), (640, 480)]
 BATCH = 1000  # samples whose metrics are checked together

@@ -13,7 +13,7 @@ import pytest
 from lmms_eval_grounding.parsing.boxes import parse_boxes
 from lmms_eval_grounding.parsing.parsed import STATUSES, ParsedBoxes
 from lmms_eval_grounding.parsing.profile import load_profile, profile_names
-from lmms_eval_grounding.parsing.written import write_box
+from lmms_eval_grounding.writing.boxes import write_box
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "fuzz_boxes.py"
 

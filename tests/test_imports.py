@@ -8,11 +8,13 @@ import pytest
 from conftest import REPOSITORY
 
 PACKAGE = REPOSITORY / "plugin" / "lmms_eval_grounding"
+OUTSIDE = {"benchmarks", "contract", "data", "register", "cli", "runner", "scoring", "models"}
 FORBIDDEN = {
-    "geometry": {"parsing", "metrics", "benchmarks", "contract", "data", "register", "cli"},
-    "parsing": {"metrics", "benchmarks", "contract", "data", "register", "cli", "corpus"},
-    "metrics": {"parsing", "benchmarks", "contract", "data", "register", "cli", "corpus"},
-    "benchmarks": {"register", "cli", "models", "corpus"},
+    "geometry": OUTSIDE | {"parsing", "writing", "metrics", "corpus"},
+    "parsing": OUTSIDE | {"writing", "metrics", "corpus"},
+    "writing": OUTSIDE | {"metrics", "corpus"},
+    "metrics": OUTSIDE | {"parsing", "writing", "corpus"},
+    "benchmarks": {"register", "cli", "models", "corpus", "runner", "scoring"},
     "scoring": {"register", "cli", "models", "conformance", "runner"},
 }
 

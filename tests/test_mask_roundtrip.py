@@ -20,13 +20,13 @@ import pytest
 from scipy import ndimage
 
 from lmms_eval_grounding.geometry import masks
-from lmms_eval_grounding.geometry.outlines import outlines
 from lmms_eval_grounding.parsing.boxes import parse_boxes
 from lmms_eval_grounding.parsing.mask_syntaxes import MASK_SYNTAXES
 from lmms_eval_grounding.parsing.masks import parse_mask
 from lmms_eval_grounding.parsing.profile import ProfileError, load_profile, profile_names
-from lmms_eval_grounding.parsing.written import write_box
-from lmms_eval_grounding.parsing.written_masks import write_mask
+from lmms_eval_grounding.writing.boxes import write_box
+from lmms_eval_grounding.writing.masks import write_mask
+from lmms_eval_grounding.writing.outlines import outlines
 
 DECLARED = json.loads(files("lmms_eval_grounding.parsing").joinpath("profiles.json").read_text())
 WRITERS = [name for name in profile_names("mask") if "write" in DECLARED[name]["mask"]]

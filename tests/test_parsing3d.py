@@ -28,7 +28,7 @@ from lmms_eval_grounding.parsing.boxes3d import MAX_BOXES, parse_boxes3d
 from lmms_eval_grounding.parsing.profile import ProfileError, load_profile, profile_names
 from lmms_eval_grounding.parsing.scene import Frame, Scene
 from lmms_eval_grounding.parsing.syntaxes3d import BOX_SYNTAXES, ID_SYNTAXES
-from lmms_eval_grounding.parsing.written_boxes3d import euler_angles, write_boxes3d
+from lmms_eval_grounding.writing.boxes3d import euler_angles, write_boxes3d
 
 FOLDER = "parsers/boxes3d"
 CASES = load_cases(FOLDER)

@@ -11,7 +11,7 @@ from lmms_eval_grounding.parsing.boxes import parse_boxes
 from lmms_eval_grounding.parsing.orders import ORDERS
 from lmms_eval_grounding.parsing.profile import ProfileError, load_profile, profile_names
 from lmms_eval_grounding.parsing.syntaxes import SYNTAXES
-from lmms_eval_grounding.parsing.written import write_box
+from lmms_eval_grounding.writing.boxes import write_box
 
 DECLARED = json.loads(
     files("lmms_eval_grounding.parsing").joinpath("profiles.json").read_text("utf-8")

@@ -20,7 +20,7 @@ from lmms_eval_grounding.parsing.boxes3d import parse_boxes3d
 from lmms_eval_grounding.parsing.parsed import ParsedBoxes3d
 from lmms_eval_grounding.parsing.profile import load_profile, profile_names
 from lmms_eval_grounding.parsing.scene import Frame, Scene
-from lmms_eval_grounding.parsing.written_boxes3d import write_boxes3d
+from lmms_eval_grounding.writing.boxes3d import write_boxes3d
 
 NOISE = 1e-9  # metres, for the rounding of floating point
 RADIANS = {"radian": 1.0, "degree": math.pi / 180, "half_turn": math.pi}

@@ -31,7 +31,7 @@ from ..parsing.boxes3d import parse_boxes3d
 from ..parsing.parsed import ParsedBoxes3d
 from ..parsing.profile import Profile
 from ..parsing.scene import Box3d, Scene
-from ..parsing.written_boxes3d import write_boxes3d
+from ..writing.boxes3d import write_boxes3d
 from .group_table import telling_groups
 from .host import Aggregation, Reduced, read_safely, status_rates
 from .scans import declared_frames

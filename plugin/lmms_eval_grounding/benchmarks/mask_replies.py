@@ -17,7 +17,7 @@ from ..parsing.masks import parse_mask
 from ..parsing.parsed import ParsedMask
 from ..parsing.profile import Profile
 from ..parsing.spaces import Space
-from ..parsing.written_masks import write_mask
+from ..writing.masks import write_mask
 from .conventions import declared_profile
 from .host import read_safely
 from .task import Doc, GroundingTask

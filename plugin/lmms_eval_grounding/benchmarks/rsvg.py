@@ -18,7 +18,7 @@ from ..parsing.boxes import parse_boxes
 from ..parsing.parsed import ParsedBoxes
 from ..parsing.profile import Profile
 from ..parsing.spaces import Space
-from ..parsing.written import write_box
+from ..writing.boxes import write_box
 from .host import Aggregation, read_safely, status_rates
 from .task import Doc, GroundingTask
 

@@ -1,4 +1,4 @@
-"""Replies as a model of a profile would write them: the inverse of parsing."""
+"""Replies with 2D boxes, as a model of a profile would write them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 import re
 
 from ..geometry.boxes import Box
-from .convention import BoxConvention
-from .orders import Corners
-from .profile import Profile
+from ..parsing.convention import BoxConvention
+from ..parsing.orders import Corners
+from ..parsing.profile import Profile
+from .orders import numbers_in
 
 
 def write_box(box: Box, profile: Profile, width: int, height: int, label: str = "") -> str:
@@ -34,7 +35,7 @@ def box_numbers(
     y1, y2 = (min(max(y_axis.number(y), 0.0), y_limit) for y in box[1::2])
     corners = (x1, y1, x2, y2)
     if convention.order.is_cells:
-        numbers = convention.order.numbers(corners)
+        numbers = numbers_in(convention.order, corners)
     else:
         numbers = _rounded(corners, convention, (x_limit, y_limit))
     return numbers if convention.decimals else tuple(int(n) for n in numbers)
@@ -65,10 +66,10 @@ def _rounded(
     def to_step(numbers: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(round(number, decimals) for number in numbers)
 
-    numbers = to_step(order.numbers(corners))
+    numbers = to_step(numbers_in(order, corners))
     if order.has_size:
         step = 10.0**-decimals
         return (*numbers[:2], max(numbers[2], step), max(numbers[3], step), *numbers[4:])
     x1, x2 = widened(corners[0], corners[2], decimals, limits[0])
     y1, y2 = widened(corners[1], corners[3], decimals, limits[1])
-    return to_step(order.numbers((x1, y1, x2, y2)))
+    return to_step(numbers_in(order, (x1, y1, x2, y2)))

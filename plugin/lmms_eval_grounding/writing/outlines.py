@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .rle import Rle, array_from_rle
+from ..geometry.rle import Rle, array_from_rle
 
 Vertex = tuple[int, int]
 Pixels = npt.NDArray[np.bool_]

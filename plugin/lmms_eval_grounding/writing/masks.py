@@ -1,4 +1,4 @@
-"""Replies as a model of a profile would write them: the inverse of mask parsing."""
+"""Replies with masks, as a model of a profile would write them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..geometry.masks import Rle, array_from_rle, bounding_box, rle_from_coco
-from ..geometry.outlines import outlines
-from .convention import MaskConvention
-from .mask_tokens import BACKGROUND
-from .profile import Profile, ProfileError
-from .spaces import Axis
-from .written import box_numbers, plain, widened, write_box
+from ..parsing.convention import MaskConvention
+from ..parsing.mask_tokens import BACKGROUND
+from ..parsing.profile import Profile, ProfileError
+from ..parsing.spaces import Axis
+from .boxes import box_numbers, plain, widened, write_box
+from .orders import numbers_in
+from .outlines import outlines
 
 Numbers = Sequence[float]
 Point = tuple[float, float]
@@ -133,7 +134,7 @@ def _map(shape: _Shape, convention: MaskConvention) -> tuple[str, Numbers]:
     values = array_from_rle(shape.rle)[rows, columns].astype(np.uint8) * 255
     file = io.BytesIO()
     Image.fromarray(values).save(file, "PNG", optimize=True)
-    numbers = convention.box.order.numbers((left, top, right, bottom))
+    numbers = numbers_in(convention.box.order, (left, top, right, bottom))
     return base64.b64encode(file.getvalue()).decode("ascii"), [int(n) for n in numbers]
 
 

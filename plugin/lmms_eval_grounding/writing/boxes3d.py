@@ -1,4 +1,4 @@
-"""Replies as a model of a profile would write 3D boxes: the inverse of parsing."""
+"""Replies with 3D boxes, as a model of a profile would write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..geometry.boxes3d import euler_from_rotation, rotation_from_euler
-from .convention3d import (
+from ..parsing.convention3d import (
     ANGLES,
     IMAGE_CENTRE,
     SIZES,
@@ -19,9 +19,9 @@ from .convention3d import (
     CandidateConvention,
     Floats,
 )
-from .placement3d import SCENE_VIEW, View, view_of
-from .profile import Profile
-from .scene import Scene
+from ..parsing.placement3d import SCENE_VIEW, View, view_of
+from ..parsing.profile import Profile
+from ..parsing.scene import Scene
 
 NOTHING = "none"  # a reply that says so in every profile
 
