@@ -54,9 +54,11 @@ def transvg_precision_at(records: Records, threshold: float, strict: bool = Fals
 
 
 def transvg_mean_iou(records: Records) -> Any:
-    """Return the mean as float32, whose last digits are open."""
+    """Return the mean as float32, whose last digits are open unless no box has an area."""
     if not records:
         return UNKNOWN
+    if not any(record["union"] for record in records):
+        return 0.0  # 0 / 1e-16, wherever the boxes lie
     return ToFloat32(sum(map(plain_iou, records)) / len(records))
 
 
