@@ -1,6 +1,7 @@
 """The command `conformance`: our code and both examples pass, and every fault fails its cases."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,16 @@ from conftest import REPOSITORY
 
 from lmms_eval_grounding.cli import main
 from lmms_eval_grounding.corpus import Case, exact_number, load_cases
+from lmms_eval_grounding.runner.answer import Answer
+from lmms_eval_grounding.runner.report import failure_text
+from lmms_eval_grounding.runner.verdict import judged
 
 EXAMPLES = REPOSITORY / "examples"
 PYTHON_EXAMPLE = f"{sys.executable} {EXAMPLES / 'adapter.py'}"
 RSVG = load_cases("metrics/rsvg/")
+PLAIN = Path(__file__).parent / "plain_evaluator.py"
+PLAIN_SPECS = re.findall(r'"(metrics/[a-z]+/[a-z_]+)"', PLAIN.read_text("utf-8"))
+PLAIN_CASES = [case for case in load_cases("metrics/") if case.spec in PLAIN_SPECS]
 
 
 def outcomes(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, str]]:
@@ -37,145 +44,316 @@ def test_our_code_passes_without_torch_and_the_host() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    *_, totals, loaded = done.stdout.splitlines()
+    *_, totals, summary, loaded = done.stdout.splitlines()
     assert totals.split() == ["all", "cases", str(len(load_cases()))]
+    assert summary == f"none of {len(load_cases())} cases failed"
     assert loaded == "set()"
 
 
 @pytest.mark.parametrize(
     ("program", "example"), [(sys.executable, "adapter.py"), ("node", "adapter.mjs")]
 )
-def test_example_does_the_rsvg_metrics_and_skips_the_rest(
+def test_example_does_two_metrics_of_rsvg_in_thirty_lines_and_skips_the_rest(
     program: str, example: str, tmp_path: Path
 ) -> None:
+    assert len((EXAMPLES / example).read_text("utf-8").splitlines()) <= 30
     if not shutil.which(program):
         pytest.skip(f"{program} is not installed")
     code, found = outcomes(tmp_path, "--command", f"{program} {EXAMPLES / example}")
     assert code == 0
-    assert {id for id, outcome in found.items() if outcome == "passed"} == set(map(str, RSVG))
-    assert {id for id, outcome in found.items() if outcome == "skipped"} == {
-        str(case) for case in load_cases() if not case.spec.startswith("metrics/rsvg/")
-    }
+    done = {str(case) for case in RSVG if is_metric(case, "precision_at", "mean_iou")}
+    assert {id for id, outcome in found.items() if outcome == "passed"} == done
+    assert {id for id, outcome in found.items() if outcome == "skipped"} == found.keys() - done
+
+
+def test_plain_evaluator_passes_what_it_does(tmp_path: Path) -> None:
+    assert len(PLAIN_SPECS) == 14
+    code, found = outcomes(tmp_path, "--command", f"{sys.executable} {PLAIN}")
+    assert code == 0
+    assert {id for id, outcome in found.items() if outcome == "passed"} == set(
+        map(str, PLAIN_CASES)
+    )
 
 
 # --- one fault at a time: which cases it breaks follows from the cases' own numbers
 
 
-def ratios(case: Case) -> list[Fraction]:
-    """Return intersection over union of every record, a repeated one once."""
-    return [
-        Fraction(record["intersection"]) / Fraction(record["union"]) if record["union"] else 0
-        for record in {record["id"]: record for record in case.input["records"]}.values()
-    ]
+Record = dict[str, Any]
+HALF = Fraction(1, 2)
+
+
+def records(case: Case) -> list[Record]:
+    """Return the records of a case, a repeated one once; none where it has a single sample."""
+    return list({record["id"]: record for record in case.input.get("records", [])}.values())
+
+
+def ratio(record: Record) -> Fraction:
+    union = Fraction(record["union"])
+    return Fraction(record["intersection"]) / union if union else Fraction(0)
+
+
+def without_target(case: Case) -> list[Record]:
+    return [record for record in records(case) if not record["has_target"]]
+
+
+def with_target(case: Case) -> list[Record]:
+    return [record for record in records(case) if record["has_target"]]
 
 
 def is_metric(case: Case, *names: str) -> bool:
     return case.spec.rpartition("/")[2] in names
 
 
-def is_reduction(case: Case) -> bool:
-    return not is_metric(case, "sample_record")
-
-
 def has_tie(case: Case) -> bool:
-    return is_metric(case, "precision_at") and any(
-        ratio == Fraction(str(case.input["threshold"])) for ratio in ratios(case)
-    )
+    threshold = Fraction(str(case.input["threshold"]))
+    return any(ratio(record) == threshold for record in records(case))
 
 
 def epsilon_shows(case: Case) -> bool:
     """Return whether (I + 1e-6) / (U + 1e-6) is another hit, or is another IoU."""
     if is_metric(case, "mean_iou"):
-        return any(ratio != 1 for ratio in ratios(case))
-    no_area = is_reduction(case) and any(not r["union"] for r in case.input["records"])
-    return is_metric(case, "precision_at") and (
-        no_area or (has_tie(case) and bool(case.input.get("strict")))
-    )
+        return any(ratio(record) != 1 for record in records(case))
+    no_area = any(not record["union"] for record in records(case))
+    return no_area or (has_tie(case) and bool(case.input.get("strict")))
 
 
-def mean_is_another_value(case: Case) -> bool:
-    if not is_metric(case, "cumulative_iou"):
-        return False
-    mean = sum(ratios(case)) / len(ratios(case)) if ratios(case) else None
+def is_not_the_mean(case: Case) -> bool:
+    """Return whether the mean of the ratios is another value than the ratio of the sums."""
+    ratios = [ratio(record) for record in records(case)]
+    mean = sum(ratios) / len(ratios) if ratios else None
     return mean != (None if case.expected == "nan" else exact_number(case.expected))
 
 
-def has_failed_reply(case: Case) -> bool:
-    return is_reduction(case) and any(r["status"] != "ok" for r in case.input["records"])
+def false_alarms_show(case: Case) -> bool:
+    """Return whether the pixels of false alarms change the ratio of the sums."""
+    alarm = any(record["union"] for record in without_target(case))
+    found = any(record["intersection"] for record in with_target(case))
+    return alarm and (found or not any(record["union"] for record in with_target(case)))
 
 
-def has_repeated_sample(case: Case) -> bool:
-    return is_reduction(case) and len(ratios(case)) < len(case.input["records"])
+def others_dilute(hits: list[Record], counted: list[Record], others: list[Record]) -> bool:
+    """Return whether the share of hits changes when other samples are counted, too."""
+    return bool(others) and (bool(hits) or not counted)
 
 
-FAULTS: dict[str, tuple[Mapping[str, str], str, Callable[[Case], bool]]] = {
-    "one pixel is added to every side": (
+def answered(case: Case) -> list[Record]:
+    return [r for r in with_target(case) if r["status"] == "ok" and not r["is_empty"]]
+
+
+def repeats_show(case: Case) -> bool:
+    """Return whether predictions that hit a target again would be counted as further targets."""
+    for record in records(case):
+        hits = [
+            target
+            for target, iou in zip(record["best_targets"], record["best_ious"], strict=True)
+            if iou >= case.input["threshold"]
+        ]
+        if is_metric(case, "average_recall") and len(set(hits)) < len(hits):
+            return True
+        if is_metric(case, "gtop_k") and counts_differ(record, case.input):
+            return True
+    return False
+
+
+def counts_differ(record: Record, options: dict[str, Any]) -> bool:
+    for budget in range(1, record["n_targets"] + 1):
+        top = slice(budget * options["k"])
+        first = zip(record["best_targets"][top], record["best_ious"][top], strict=True)
+        hits = [target for target, iou in first if iou >= options["threshold"]]
+        if len(hits) >= budget > len(set(hits)):
+            return True
+    return False
+
+
+def empty_answers_show(case: Case) -> bool:
+    """Return whether the mean changes when samples without predictions are dropped."""
+    scored = [record for record in records(case) if record["n_targets"]]
+    empty = [record for record in scored if not record["scores"]]
+    return bool(empty) and (len(empty) == len(scored) or case.expected != 0)
+
+
+# For each fault: what is written instead, where, a rule that it breaks, and the cases that then
+# have another value, told by their own numbers.
+Fault = tuple[dict[str, str], str, str, Callable[[Case], bool]]
+RSVG_MEAN = '"metrics/rsvg/mean_iou": lambda rs: mean(iou(r) for r in rs)'
+FAULTS: dict[str, Fault] = {
+    "RSVG: one pixel is added to every side": (
         {
             "- max(a[axis], b[axis]))": "- max(a[axis], b[axis]) + 1)",
             "(box[2] - box[0])": "(box[2] - box[0] + 1)",
             "(box[3] - box[1])": "(box[3] - box[1] + 1)",
         },
+        "metrics/rsvg/sample_record",
         "continuous-area",
-        lambda case: is_metric(case, "sample_record"),
+        lambda case: True,
     ),
-    "an epsilon on both sides of the division": (
+    "RSVG: an epsilon on both sides of the division": (
         {
-            'record["intersection"] / record["union"] if record["union"] else 0.0': (
-                '(record["intersection"] + 1e-6) / (record["union"] + 1e-6)'
-            )
+            "def rsvg_hit": "def eps(r):\n    return (r['intersection'] + 1e-6)"
+            " / (r['union'] + 1e-6)\n\n\ndef rsvg_hit",
+            "iou(record) > threshold if strict else iou(record) >= threshold": (
+                "eps(record) > threshold if strict else eps(record) >= threshold"
+            ),
+            RSVG_MEAN: RSVG_MEAN.replace("iou(r)", "eps(r)"),
         },
+        "metrics/rsvg/precision_at metrics/rsvg/mean_iou",
         "union-zero",
         epsilon_shows,
     ),
-    "always strict": (
-        {"iou(r) > threshold if strict else iou(r) >= threshold": "iou(r) > threshold"},
+    "RSVG: always strict": (
+        {"iou(record) > threshold if strict else iou(record) >=": "iou(record) >"},
+        "metrics/rsvg/precision_at",
         "threshold-inclusive",
         lambda case: has_tie(case) and not case.input.get("strict"),
     ),
-    "never strict": (
-        {"iou(r) > threshold if strict else iou(r) >= threshold": "iou(r) >= threshold"},
+    "RSVG: never strict": (
+        {"iou(record) > threshold if strict else iou(record) >=": "iou(record) >="},
+        "metrics/rsvg/precision_at",
         "strict-option",
         lambda case: has_tie(case) and bool(case.input.get("strict")),
     ),
-    "the mean for the cumulative value": (
-        {"METRICS}\n": 'METRICS}\nFUNCTIONS["metrics/rsvg/cumulative_iou"] = mean_iou\n'},
+    "RSVG: the mean for the cumulative value": (
+        {
+            '"metrics/rsvg/cumulative_iou": ratio_of_sums': (
+                '"metrics/rsvg/cumulative_iou": lambda rs: mean(iou(r) for r in rs)'
+            )
+        },
+        "metrics/rsvg/cumulative_iou",
         "ratio-of-sums",
-        mean_is_another_value,
+        is_not_the_mean,
     ),
-    "failed replies are dropped": (
-        {"for record in records}": 'for record in records if record["status"] == "ok"}'},
-        "all-samples",
-        has_failed_reply,
-    ),
-    "fractions for percent": (
-        {"100 * sum(hits)": "sum(hits)"},
+    "RSVG: fractions for percent": (
+        {"percent(rsvg_hit(": "mean(rsvg_hit("},
+        "metrics/rsvg/precision_at",
         "percent",
-        lambda case: is_metric(case, "precision_at") and case.expected not in (0, "nan"),
+        lambda case: case.expected not in (0, "nan"),
+    ),
+    "GRES: every sample without a target scores 0": (
+        {'else float(record["is_empty"])': "else 0.0"},
+        "metrics/gres/mean_iou",
+        "rejection-scores-one",
+        lambda case: any(record["is_empty"] for record in without_target(case)),
+    ),
+    "GRES: cIoU is a mean of ratios": (
+        {
+            '"metrics/gres/cumulative_iou": ratio_of_sums': (
+                '"metrics/gres/cumulative_iou": lambda rs: mean(iou(r) for r in rs)'
+            )
+        },
+        "metrics/gres/cumulative_iou",
+        "ratio-of-sums",
+        is_not_the_mean,
+    ),
+    "GRES: cIoU leaves out samples without a target": (
+        {
+            '"metrics/gres/cumulative_iou": ratio_of_sums': (
+                '"metrics/gres/cumulative_iou": lambda rs: ratio_of_sums(with_target(rs))'
+            )
+        },
+        "metrics/gres/cumulative_iou",
+        "false-alarm-adds-its-pixels",
+        false_alarms_show,
+    ),
+    "GRES: N-acc is divided by all samples": (
+        {
+            'r["is_empty"] for r in without_target(rs)': (
+                'r["is_empty"] and not r["has_target"] for r in rs'
+            )
+        },
+        "metrics/gres/no_target_accuracy",
+        "no-target-samples-only",
+        lambda case: others_dilute(
+            [record for record in without_target(case) if record["is_empty"]],
+            without_target(case),
+            with_target(case),
+        ),
+    ),
+    "GRES: T-acc is divided by all samples": (
+        {"answered(r) for r in with_target(rs)": 'answered(r) and r["has_target"] for r in rs'},
+        "metrics/gres/target_accuracy",
+        "target-samples-only",
+        lambda case: others_dilute(answered(case), with_target(case), without_target(case)),
+    ),
+    "GRES: T-acc asks for an IoU of one half": (
+        {"answered(r) for r in with_target(rs)": "iou(r) >= 0.5 for r in with_target(rs)"},
+        "metrics/gres/target_accuracy",
+        "any-mask-is-a-hit",
+        lambda case: any(ratio(record) < HALF for record in answered(case)),
+    ),
+    "GRES: a failed reply is an answer": (
+        {'record["status"] == "ok" and not record["is_empty"]': 'not record["is_empty"]'},
+        "metrics/gres/target_accuracy",
+        "failure-is-a-miss",
+        lambda case: any(
+            not record["is_empty"] and record["status"] != "ok" for record in with_target(case)
+        ),
+    ),
+    "MMScan: predictions that hit are counted, not targets": (
+        {
+            "len({target for target, value in ranked if value >= threshold})": (
+                "sum(value >= threshold for target, value in ranked)"
+            )
+        },
+        "metrics/mmscan/gtop_k metrics/mmscan/average_recall",
+        "distinct-targets",
+        repeats_show,
+    ),
+    "MMScan: a sample without predictions is dropped": (
+        {'if record["n_targets"]]': 'if record["n_targets"] and record["scores"]]'},
+        "metrics/mmscan/gtop_k metrics/mmscan/average_recall",
+        "no-predictions",
+        empty_answers_show,
+    ),
+    "RefSegRS: oIoU is one point lower": (
+        {
+            '"metrics/refsegrs/overall_iou": ratio_of_sums': (
+                '"metrics/refsegrs/overall_iou": '
+                'lambda rs: "nan" if ratio_of_sums(rs) == "nan" else ratio_of_sums(rs) - 0.01'
+            )
+        },
+        "metrics/refsegrs/overall_iou",
+        "ratio-of-sums",
+        lambda case: case.expected != "nan",
+    ),
+    "RefSegRS: an IoU at the threshold is a miss": (
+        {"mean(iou(r) >= threshold for r in rs)": "mean(iou(r) > threshold for r in rs)"},
+        "metrics/refsegrs/precision_at",
+        "threshold-inclusive",
+        has_tie,
     ),
     "a repeated sample counts again": (
-        {'{record["id"]: record for record in records}.values()': "records"},
+        {
+            'once = {record["id"]: record for record in given.pop("records")}': (
+                'once = dict(enumerate(given.pop("records")))'
+            )
+        },
+        " ".join(spec for spec in PLAIN_SPECS if not spec.endswith("sample_record")),
         "each-sample-once",
-        has_repeated_sample,
+        lambda case: len(records(case)) < len(case.input["records"]),
     ),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_fails_exactly_the_cases_that_it_breaks(fault: str, tmp_path: Path) -> None:
-    changes, rule, breaks = FAULTS[fault]
-    text = (EXAMPLES / "adapter.py").read_text("utf-8")
+    changes, specs, rule, breaks = FAULTS[fault]
+    adapter = broken_evaluator(tmp_path, changes)
+    code, found = outcomes(tmp_path, "--command", f"{sys.executable} {adapter}")
+    assert code == 1
+    failed = {id for id, outcome in found.items() if outcome == "failed"}
+    mutable = [case for case in PLAIN_CASES if case.spec in specs.split()]
+    assert failed == {str(case) for case in mutable if breaks(case)}
+    assert rule in {rule for case in mutable if str(case) in failed for rule in case.rules}
+
+
+def broken_evaluator(tmp_path: Path, changes: Mapping[str, str]) -> Path:
+    text = PLAIN.read_text("utf-8")
     for right, wrong in changes.items():
         assert text.count(right) == 1
         text = text.replace(right, wrong)
     adapter = tmp_path / "adapter.py"
     adapter.write_text(text)
-    command = f"{sys.executable} {adapter}"
-    code, found = outcomes(tmp_path, "--command", command, "--spec", "metrics/rsvg")
-    assert code == 1
-    failed = {id for id, outcome in found.items() if outcome == "failed"}
-    assert failed == {str(case) for case in RSVG if breaks(case)}
-    assert rule in {rule for case in RSVG if str(case) in failed for rule in case.rules}
-    assert set(found.values()) == {"passed", "failed"}
+    return adapter
 
 
 # --- Python functions
@@ -247,9 +425,7 @@ def test_no_case_chosen_and_no_case_answered_are_no_success(
 def test_a_failure_is_shown_with_the_reasons_for_its_value(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    adapter = tmp_path / "adapter.py"
-    text = (EXAMPLES / "adapter.py").read_text("utf-8")
-    adapter.write_text(text.replace('["union"] for record', '["union"] + 90 for record'))
+    adapter = broken_evaluator(tmp_path, {'["union"] for record': '["union"] + 90 for record'})
     junit = tmp_path / "junit.xml"
     options = ["--spec", "metrics/rsvg/cumulative_iou", "--junit", str(junit)]
     code, found = outcomes(tmp_path, "--command", f"{sys.executable} {adapter}", *options)
@@ -258,7 +434,7 @@ def test_a_failure_is_shown_with_the_reasons_for_its_value(
     for line in (
         "FAILED  metrics/rsvg/cumulative_iou: the ratio of two sums",
         '  input     {"records": [{"id": "a", ',
-        '  expected  "8/11"',
+        '  expected  "8/11"  (tolerance 1e-12)',
         "  got       0.2758620689655172",  # 80 / (110 + 2 * 90)
         "  because   ratio-of-sums: The value is sum(intersection) / sum(union).",
         "            80 / 110; the mean of the ratios is 2/5.",
@@ -326,13 +502,11 @@ def known_failures(tmp_path: Path, failures: list[str], undetermined: list[str])
 
 
 def test_known_failures_must_fail_and_all_others_pass(tmp_path: Path) -> None:
-    changes, _, breaks = FAULTS["always strict"]
-    ((right, wrong),) = changes.items()
-    adapter = tmp_path / "adapter.py"
-    adapter.write_text((EXAMPLES / "adapter.py").read_text("utf-8").replace(right, wrong))
-    command = ["--command", f"{sys.executable} {adapter}", "--spec", "metrics/rsvg"]
-    broken = [str(case) for case in RSVG if breaks(case)]
-    sound = next(str(case) for case in RSVG if not breaks(case))
+    changes, spec, _, breaks = FAULTS["RSVG: always strict"]
+    adapter = broken_evaluator(tmp_path, changes)
+    command = ["--command", f"{sys.executable} {adapter}", "--spec", spec]
+    broken = [str(case) for case in load_cases(spec) if breaks(case)]
+    sound = next(str(case) for case in load_cases(spec) if not breaks(case))
 
     known = ["--known-failures", known_failures(tmp_path, broken, [])]
     code, found = outcomes(tmp_path, *command, *known)
@@ -358,3 +532,36 @@ def test_known_failures_of_no_case_are_refused(
     path = known_failures(tmp_path, ["metrics/rsvg/mean_iou: no such case"], [])
     assert main(["conformance", "--known-failures", path]) == 1
     assert "there is no case 'metrics/rsvg/mean_iou: no such case'" in capsys.readouterr().err
+
+
+def test_the_first_failures_shown_are_of_different_specs_and_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {
+        "box_record(**given)": "[]",
+        'REDUCTIONS[case["spec"]](list(once.values()), **given)': "[]",
+    }
+    adapter = broken_evaluator(tmp_path, wrong)
+    command = ["--command", f"{sys.executable} {adapter}", "--spec", "metrics/"]
+    assert main(["conformance", *command, "--show", str(len(PLAIN_SPECS) + 5)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line.split()[1].rstrip(":") for line in lines if line.startswith("FAILED")]
+    assert set(shown[: len(PLAIN_SPECS)]) == set(PLAIN_SPECS)
+    assert len(shown) == len(PLAIN_SPECS) + 5
+    failed = len(PLAIN_CASES)
+    assert f".. and {failed - len(shown)} more: --show {failed}" in "\n".join(lines)
+    assert lines[-1].startswith(f"{failed} of {failed} cases failed; ")
+
+
+def test_a_failure_of_an_object_says_which_entries_differ_and_shows_the_profile() -> None:
+    case = next(case for case in load_cases("parsers/json_boxes") if case.expected.get("flags"))
+    got = {**case.expected, "flags": [], "more": 1}
+    text = failure_text(judged(case, Answer(result=got)))
+    assert f"  differs   flags: expected {json.dumps(case.expected['flags'])}, got []" in text
+    assert text.count("differs") == 1
+    assert '  profile   {"name": ' in text
+    del got["flags"]
+    assert "  differs   flags is missing" in failure_text(judged(case, Answer(result=got)))
+    metric = next(case for case in RSVG if is_metric(case, "sample_record"))
+    got = {**metric.expected, "more": 1}
+    assert "  differs   more is not expected" in failure_text(judged(metric, Answer(result=got)))

@@ -13,6 +13,7 @@ import pytest
 
 from lmms_eval_grounding.corpus import Case, agrees, is_met, read_json
 from lmms_eval_grounding.runner import lint
+from lmms_eval_grounding.runner.differences import row_problems
 from lmms_eval_grounding.runner.known_failures import form_problems
 
 SPECS = lint.stated_specs()
@@ -131,6 +132,40 @@ def test_lint_sees_known_failures_of_cases_that_do_not_exist_and_repetitions() -
     assert "'commit' is a required property" in form_problems(stated, [case])[0]
 
 
+CASE = Case("metrics/rsvg/mean_iou", "no samples", ("no-samples",), {}, "1/2")
+ROW = {"case": str(CASE), "recipe": 1, "official": {"LQVG": 0.5}, "why": "It rounds."}
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([{**ROW, "case": "metrics/rsvg/mean_iou: of no file"}], "there is no case"),
+        ([ROW, ROW], "is listed twice"),
+        ([{**ROW, "official": {"no one": 1}}], "there is no evaluator 'no one' with such a value"),
+        ([{**ROW, "official": {"rrsis": 1}}], "there is no evaluator 'rrsis' with such a value"),
+        ([{**ROW, "recipe": "2/4"}], "no value differs from ours"),
+        ([{key: ROW[key] for key in ROW if key != "recipe"}], "no value differs from ours"),
+        ([{**ROW, "official": {}}], "$.rows[0].official"),
+        ([{**ROW, "recipe": {"error": "a crash"}}], "$.rows[0].recipe"),
+        ([{**ROW, "ours": 1}], "'ours' was unexpected"),
+        ([], "$.rows"),
+    ],
+)
+def test_lint_sees_differences_that_are_none(rows: list[Any], sentence: str) -> None:
+    specs = {"LQVG": [CASE.spec], "rrsis": ["metrics/refsegrs/mean_iou"]}
+    stated = {"benchmark": "RSVG", "rows": [ROW]}
+    assert row_problems(stated, [CASE], specs) == []
+    (problem,) = row_problems({**stated, "rows": rows}, [CASE], specs)
+    assert sentence in problem
+
+
+def test_lint_reads_the_files_of_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint, "load_cases", lambda kind: [])
+    problems = list(lint.differences_problems())
+    assert len(problems) > 10
+    assert all(": there is no case 'metrics/" in problem for problem in problems)
+
+
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.startswith("metrics/")])
 def test_metric_takes_the_inputs_that_its_spec_names(spec: str) -> None:
     _, module, name = spec.split("/")
@@ -157,6 +192,11 @@ def test_metric_takes_the_inputs_that_its_spec_names(spec: str) -> None:
         ({"a": 1}, {"a": 1, "b": 2}, False),
         ({"a": 1, "b": 2}, {"a": 1}, False),
         ("1/2", 0.5, False),
+        ("1/2", "1/2", False),
+        (100, "100", False),
+        ("100", "100", True),
+        (["010"], ["010"], True),
+        ([10], ["010"], False),
         ("ok", "ok", True),
         (None, None, True),
         (None, 0, False),

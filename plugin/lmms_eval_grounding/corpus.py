@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
+
+_RATIO = re.compile(r"-?[0-9]+(\.[0-9]+)?/[0-9]+(\.[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -116,26 +119,28 @@ def agrees(got: Any, expected: Any, tolerance: float) -> bool:
         )
     if isinstance(got, (int, float)) and not isinstance(got, bool):
         return _is_near(got, expected, tolerance)
-    return type(got) is type(expected) and bool(got == expected)
+    return type(got) is type(expected) and not is_ratio(expected) and bool(got == expected)
 
 
 def _is_near(got: float, expected: Any, tolerance: float) -> bool:
     if isinstance(got, float) and not math.isfinite(got):
         return math.isnan(got) and expected == "nan"
-    if isinstance(expected, bool) or not isinstance(expected, (int, float, str)):
+    if isinstance(expected, bool) or not (isinstance(expected, (int, float)) or is_ratio(expected)):
         return False
-    try:
-        exact = exact_number(expected)
-    except ValueError:  # a text that writes no number, such as a status or "nan"
-        return False
+    exact = exact_number(expected)
     return abs(Fraction(got) - exact) <= Fraction(tolerance) * max(Fraction(1), abs(exact))
+
+
+def is_ratio(written: Any) -> bool:
+    """Return whether a value is a text such as ``"1/3"``; ``"100"`` is a row of a mask or an id."""
+    return isinstance(written, str) and _RATIO.fullmatch(written) is not None
 
 
 def exact_number(written: float | str) -> Fraction:
     """Return the number that a JSON number or a ratio such as ``"1/3"`` or ``"0.5/3"`` writes."""
     if isinstance(written, str):
         numerator, _, denominator = written.partition("/")
-        return Fraction(numerator) / Fraction(denominator or "1")
+        return Fraction(numerator) / Fraction(denominator)
     return Fraction(str(written))
 
 

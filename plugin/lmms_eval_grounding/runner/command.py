@@ -13,7 +13,7 @@ from ..json_files import check_writable, write_whole
 from .answer import Answer
 from .answers import own_answers, program_answers
 from .known_failures import KnownFailures, load_known_failures
-from .report import failure_text, json_report, junit_report, table
+from .report import failure_text, failures_first_of_each, json_report, junit_report, summary, table
 from .verdict import Verdict, judged
 
 OWN = "lmms-eval-grounding"
@@ -133,14 +133,14 @@ def _command(options: argparse.Namespace) -> list[str]:
 
 
 def _report(verdicts: list[Verdict], options: argparse.Namespace) -> None:
-    failures = [verdict for verdict in verdicts if verdict.is_failure]
+    failures = failures_first_of_each(verdicts)
     for verdict in failures[: options.show]:
         print(failure_text(verdict), end="\n\n")
     if len(failures) > options.show:
-        print(f".. and {len(failures) - options.show} more\n")
+        rest = len(failures) - options.show
+        print(f".. and {rest} more: --show {len(failures)}, --spec or --json FILE shows them\n")
     print("\n".join(table(verdicts, options.by_rule)))
-    if _nothing_answered(verdicts):
-        print("no case was answered")
+    print(summary(verdicts))
     implementation = options.command or options.python or OWN
     if options.json:
         write_whole(options.json, [json_report(implementation, verdicts)])

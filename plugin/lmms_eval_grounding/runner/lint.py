@@ -10,12 +10,12 @@ from typing import Any
 
 from jsonschema.exceptions import SchemaError
 
-from ..contract import BASE, validator
+from ..contract import BASE, DATA_FOLDERS, validator
 from ..corpus import Case, json_names, load_cases, read_json, spec_names
+from .differences import row_problems
 from .known_failures import form_problems
 
 KINDS = ("metrics", "parsers", "tasks")
-KNOWN_FAILURES = "known_failures/"
 _WORDS_OF_TESTS = {"should", "must", "test"}
 
 
@@ -26,7 +26,13 @@ def stated_specs() -> list[str]:
 
 def corpus_problems() -> list[str]:
     """Return every breach of the corpus's rules, one sentence each; none is the aim."""
-    return [*pairing_problems(), *schema_problems(), *cases_problems(), *known_failures_problems()]
+    return [
+        *pairing_problems(),
+        *schema_problems(),
+        *cases_problems(),
+        *known_failures_problems(),
+        *differences_problems(),
+    ]
 
 
 def pairing_problems() -> Iterator[str]:
@@ -39,7 +45,7 @@ def pairing_problems() -> Iterator[str]:
 def schema_problems() -> Iterator[str]:
     """Yield what is wrong with each schema in spec/: its form, and the name in its ``$id``."""
     for name in json_names("spec"):
-        if name.startswith(KNOWN_FAILURES):
+        if name.startswith(tuple(f"{folder}/" for folder in DATA_FOLDERS)):
             continue
         schema, place = read_json("spec", f"{name}.json"), f"spec/{name}.json"
         try:
@@ -99,10 +105,24 @@ def spec_problems(name: str, spec: dict[str, Any], case_file: dict[str, Any]) ->
 def known_failures_problems() -> Iterator[str]:
     """Yield what is wrong with the files of spec/known_failures/."""
     cases: list[Case] = load_cases()
+    for name, stated in _data("known_failures"):
+        yield from (f"spec/{name}.json: {fault}" for fault in form_problems(stated, cases))
+
+
+def differences_problems() -> Iterator[str]:
+    """Yield what is wrong with the files of spec/differences/."""
+    cases = load_cases("metrics/")
+    specs = {stated["evaluator"]: stated["specs"] for _, stated in _data("known_failures")}
+    for name, stated in _data("differences"):
+        problems = row_problems(stated, cases, specs)
+        yield from (f"spec/{name}.json: {fault}" for fault in problems)
+
+
+def _data(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield path and content of each file of a folder of spec/ that holds data."""
     for name in json_names("spec"):
-        if name.startswith(KNOWN_FAILURES):
-            stated = read_json("spec", f"{name}.json")
-            yield from (f"spec/{name}.json: {fault}" for fault in form_problems(stated, cases))
+        if name.startswith(f"{folder}/"):
+            yield name, read_json("spec", f"{name}.json")
 
 
 def _faults(schema: str, instance: Any) -> list[str]:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from ..corpus import meaning
+from ..corpus import Case, agrees, meaning
 from .answer import plain
+from .request import request
 from .verdict import OUTCOMES, Outcome, Verdict
 
 Counts = Counter[Outcome]
@@ -51,19 +52,50 @@ def _row(name: str, counts: Counts, shown: Sequence[Outcome]) -> str:
     return " ".join([name.ljust(48), *cells])
 
 
+def failures_first_of_each(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the failures so that those differ which come first: one of every spec, of every rule.
+
+    One mistake often fails all the cases of a spec, which would hide every other one.
+    """
+    of_spec: Counter[str] = Counter()
+    of_rules: Counter[tuple[str, ...]] = Counter()
+    ranked: list[tuple[bool, int, int, Verdict]] = []
+    for verdict in verdicts:
+        if verdict.is_failure:
+            cited = (verdict.case.spec, *verdict.case.rules)
+            repeats = of_spec[verdict.case.spec] > 0, of_rules[cited]
+            ranked.append((*repeats, len(ranked), verdict))
+            of_spec[verdict.case.spec] += 1
+            of_rules[cited] += 1
+    return [verdict for *_, verdict in sorted(ranked)]
+
+
 def failure_text(verdict: Verdict) -> str:
     """Return a failure as input, expected, got, and why this value."""
-    case = verdict.case
-    rules = meaning(case.spec)["rules"]
+    case, stated = verdict.case, meaning(verdict.case.spec)
     got = verdict.detail if _has_no_result(verdict) else _short(plain(verdict.got))
-    lines = [
-        f"{verdict.outcome.upper().replace('_', ' ')}  {case}",
-        f"  input     {_short(case.input)}",
-        f"  expected  {_short(case.expected)}",
-        f"  got       {got}",
-        *(f"  because   {rule}: {rules[rule]}" for rule in case.rules),
+    rows = [
+        ("input", _short(case.input)),
+        *(("profile", _short(request(case)["input"]["profile"])) for _ in _profiles(case)),
+        ("expected", f"{_short(case.expected)}  (tolerance {stated['tolerance']:g})"),
+        ("got", got),
+        *(("differs", difference) for difference in _differences(verdict)),
+        *(("because", f"{rule}: {stated['rules'][rule]}") for rule in case.rules),
+        ("", case.comment),
     ]
-    return "\n".join([*lines, f"            {case.comment}"] if case.comment else lines)
+    title = f"{verdict.outcome.upper().replace('_', ' ')}  {case}"
+    return "\n".join([title, *(f"  {name:10}{value}" for name, value in rows if value)])
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """Return a run in one line: how many cases failed, and how many were not answered at all."""
+    skipped = sum(verdict.outcome == "skipped" for verdict in verdicts)
+    failed = sum(verdict.is_failure for verdict in verdicts)
+    if skipped == len(verdicts):
+        return "no case was answered"
+    specs = len({verdict.case.spec for verdict in verdicts if verdict.outcome == "skipped"})
+    unanswered = f"; {skipped} more were skipped, of {specs} specs" if skipped else ""
+    return f"{failed or 'none'} of {len(verdicts) - skipped} cases failed{unanswered}"
 
 
 def json_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
@@ -122,6 +154,26 @@ def junit_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
 
 def _has_no_result(verdict: Verdict) -> bool:
     return verdict.outcome != "unexpected_pass" and bool(verdict.detail)
+
+
+def _profiles(case: Case) -> list[str]:
+    """Return the profile that a case names, if it does: its data decide what a reply means."""
+    return [case.input["profile"]] if "profile" in case.input else []
+
+
+def _differences(verdict: Verdict) -> Iterator[str]:
+    """Yield the entries of an object that are not the expected ones."""
+    got, expected = plain(verdict.got), verdict.case.expected
+    if not (isinstance(got, dict) and isinstance(expected, dict)) or "error" in (got | expected):
+        return
+    tolerance = meaning(verdict.case.spec)["tolerance"]
+    for key in expected:
+        if key not in got:
+            yield f"{key} is missing"
+        elif not agrees(got[key], expected[key], tolerance):
+            yield f"{key}: expected {_short(expected[key])}, got {_short(got[key])}"
+    if not verdict.case.spec.startswith("parsers/"):
+        yield from (f"{key} is not expected" for key in got if key not in expected)
 
 
 def _short(value: Any) -> str:
