@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 BASE = "https://lmms-eval-grounding.invalid/spec/"
+DATA_FOLDERS = ("differences", "known_failures")  # of spec/: they hold no schemas
 
 
 class ContractError(ValueError):
@@ -79,7 +80,7 @@ def _contents() -> dict[str, Any]:
 
 def _schemas(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
     for entry in folder.iterdir():
-        if entry.is_dir() and entry.name != "known_failures":  # data, not schemas
+        if entry.is_dir() and entry.name not in DATA_FOLDERS:
             yield from _schemas(entry, f"{prefix}{entry.name}/")
         elif entry.name.endswith(".json"):
             yield prefix + entry.name, entry
