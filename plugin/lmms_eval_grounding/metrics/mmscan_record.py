@@ -7,7 +7,6 @@ Its rules: spec/metrics/mmscan/ranked_record.json and sample_record.json.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -133,7 +132,7 @@ def _scores_in_answer_order(scores: Scores | None, n_preds: int) -> NDArray[np.f
     if scores is None:
         return by_place
     _check_one_score_per_prediction(scores, n_preds)
-    given = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+    given = np.array(scores, dtype=np.float64)  # None becomes NaN
     return given if np.isfinite(given).all() else by_place
 
 

@@ -29,8 +29,7 @@ def pixel_counts(pred: Rle | None, target: Rle | None) -> tuple[int, int]:
 def require_mask_if_ok(status: str, pred: Rle | None) -> None:
     """Raise `ValueError` unless a mask comes with the status ``ok``, and only with that one."""
     if (status == "ok") != (pred is not None):
-        found = "no mask" if pred is None else "a mask"
-        raise ValueError(f"{found} with the status {status!r}; a mask comes with 'ok' alone")
+        raise ValueError(f"a mask comes with the status 'ok', and only then; got {status!r}")
 
 
 def iou(record: Record) -> float:
