@@ -132,6 +132,40 @@ def test_lqvg(reference_vectors: Path) -> None:
     assert compared > 60
 
 
+def test_transvg(reference_vectors: Path) -> None:
+    rules, compared, undetermined = RULES["TransVG"], 0, 0
+    for vector in vectors(reference_vectors, "rsvg"):
+        records = [clamped_record(sample) for sample in vector["input"]["samples"]]
+        official = vector["official"]
+        if None in records or any(0 < record["union"] < 1 for record in records):
+            continue  # no box, or one below a pixel, of which float32 keeps few digits
+        assert same(rules["metrics/rsvg/mean_iou"](records), official["TransVG:miou"], 1e-5)
+        precision = rules["metrics/rsvg/precision_at"](records, 0.5)
+        compared += 1
+        if precision is UNKNOWN:
+            undetermined += 1
+        else:
+            assert same(precision / 100, official["TransVG:accu@0.5"], 1e-6), vector["name"]
+    assert compared > 60
+    assert undetermined < compared / 2
+
+
+def clamped_record(sample: Vector) -> dict[str, float] | None:
+    """Return the areas of a predicted box, clipped to the image as TransVG does, and its target."""
+    width, height = sample["width"], sample["height"]
+    pred, target = ([number(x) for x in sample[name]] for name in ("pred", "gt"))
+    if not all(map(math.isfinite, pred + target)):
+        return None
+    limits = (width, height, width, height)
+    pred = [min(max(x, 0.0), limit) for x, limit in zip(pred, limits, strict=True)]
+    areas = [(b[2] - b[0]) * (b[3] - b[1]) for b in (pred, target)]
+    if any(b[2] < b[0] or b[3] < b[1] for b in (pred, target)):
+        return None
+    sides = [min(pred[i + 2], target[i + 2]) - max(pred[i], target[i]) for i in (0, 1)]
+    intersection = max(sides[0], 0.0) * max(sides[1], 0.0)
+    return {"intersection": intersection, "union": sum(areas) - intersection}
+
+
 def test_rela(reference_vectors: Path) -> None:
     rules, compared = RULES["ReLA"], 0
     for vector in vectors(reference_vectors, "gres"):
