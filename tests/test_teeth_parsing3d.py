@@ -18,7 +18,14 @@ from lmms_eval_grounding import conformance
 from lmms_eval_grounding.conformance import own_answer, passes
 from lmms_eval_grounding.corpus import Case, load_cases
 from lmms_eval_grounding.geometry.boxes3d import is_rigid, rotation_from_euler
-from lmms_eval_grounding.parsing import answer, boxes3d, convention3d, placement3d, syntaxes3d
+from lmms_eval_grounding.parsing import (
+    answer,
+    boxes3d,
+    convention3d,
+    placement3d,
+    syntaxes3d,
+    tolerant_json,
+)
 from lmms_eval_grounding.parsing.boxes3d import parse_boxes3d
 from lmms_eval_grounding.parsing.convention3d import Box3dConvention, Scale, Scales
 from lmms_eval_grounding.parsing.parsed import ParsedBoxes3d
@@ -694,6 +701,21 @@ def ids_anywhere_in_prose(patch: pytest.MonkeyPatch) -> None:
         return (syntaxes3d.Found(syntaxes3d.Row((float(id),))) for id in found)
 
     patch.setitem(syntaxes3d.ID_SYNTAXES, "json_ids", wrong)
+
+
+@fault
+def a_list_of_ids_that_is_cut_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(syntaxes3d, "_up_to_cut", lambda text: next(tolerant_json.values(text)).data)
+
+
+@fault
+def half_a_token_is_an_id(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(syntaxes3d, "_ID_TEXT", re.compile(r"(<OBJ)?([0-9]{1,9})>?"))
+
+
+@fault
+def a_call_ends_at_its_first_parenthesis(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(syntaxes3d, "_CALL", re.compile(r"\bBbox\s*\(([^)]*)(?:(\))|\Z)"))
 
 
 @fault

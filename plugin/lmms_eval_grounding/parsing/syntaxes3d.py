@@ -50,7 +50,7 @@ def keyed_boxes(text: str, convention: Box3dConvention) -> Iterator[Found]:
 def tagged_boxes(text: str, convention: Box3dConvention) -> Iterator[Found]:
     """Read ``<3dbbox>numbers</3dbbox>``, with blanks or commas between, by the profile's tag."""
     tag = re.escape(convention.tag)
-    for match in re.finditer(rf"<{tag}>([^<>]*)(?:(</?{tag}>)|\Z)", text):
+    for match in re.finditer(rf"<{tag}>([^<>]*)(?:(</?{tag}>)|(?:<[^<>]*)?\Z)", text):
         body, closed = match.groups()
         if closed:
             tokens = body.replace(",", " ").split(maxsplit=len(convention.slots) + 1)
@@ -95,7 +95,10 @@ _CALL = re.compile(r"\bBbox\s*\(([^()]*)(?:(\))|\Z)")
 _OBJECT_TOKEN = re.compile(r"<OBJ([0-9]{1,9})>")
 _ONLY_IDS = re.compile(r"[0-9][0-9\s,;]*")
 _DIGITS = re.compile(r"[0-9]+")
-_ID_TEXT = re.compile(r"(?:<OBJ)?([0-9]{1,9})>?")
+_ID_TEXT = re.compile(r"(<OBJ)?([0-9]{1,9})(?(1)>)")
+_MAY_GO_ON = "0123456789.%０１２３４５６７８９．％"  # what a number that is cut may end in
+_QUOTES = "\"'“‘"
+_CLOSERS = "]" * tolerant_json.MAX_DEPTH + "}" * tolerant_json.MAX_DEPTH
 
 
 def _token_row(tokens: list[str], convention: Box3dConvention) -> Iterator[Row]:
@@ -125,13 +128,26 @@ def _json_rows(
 ) -> Iterator[Found]:
     """Yield the rows of all JSON in a text, and where it is cut or was repaired."""
     for value in tolerant_json.values(text):
-        is_list = isinstance(value.data, list) and not objects_in(value.data)
+        data = value.data
+        if value.flag == "truncated" and isinstance(convention, CandidateConvention):
+            data = _up_to_cut(text[value.start :])  # every id is a row, also in a list that is cut
+        is_list = isinstance(data, list) and not objects_in(data)
         keyed = convention.bare and is_list and value.is_all_of(text)
-        for leaf in _leaves(value.data, convention, keyed):
+        for leaf in _leaves(data, convention, keyed):
             for row in rows_of(leaf.value):
                 yield Found(row._replace(frame=leaf.frame, score=leaf.score), value.flag)
         if value.flag == "truncated":
             yield Found(None, "truncated")
+
+
+def _up_to_cut(text: str) -> Any:
+    """Return the data of a text that ends inside a value, without the number or string it cuts."""
+    before_string = text[: max(map(text.rfind, _QUOTES))]  # where the text ends inside a string
+    for whole in (text.rstrip(_MAY_GO_ON), before_string):
+        value = next(tolerant_json.values(whole + _CLOSERS))
+        if value.flag != "truncated":
+            break
+    return value.data
 
 
 class _Leaf(NamedTuple):
@@ -196,5 +212,5 @@ def _json_id_rows(value: Any) -> Iterator[Row]:
             yield Row(fault="broken")
         elif item is not None and not isinstance(item, Word):
             named = _ID_TEXT.fullmatch(item.strip()) if isinstance(item, str) else None
-            number = float(named.group(1)) if named else json_number(item)
+            number = float(named.group(2)) if named else json_number(item)
             yield Row(fault="not_numbers") if number is None else Row((number,))
