@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 from lmms_eval_grounding import conformance, parsing
 from lmms_eval_grounding.conformance import own_answer, passes
 from lmms_eval_grounding.corpus import Case, load_cases, read_json, spec_names
-from lmms_eval_grounding.parsing import answer, boxes, none_answers
+from lmms_eval_grounding.parsing import answer, boxes, none_answers, syntaxes
 from lmms_eval_grounding.parsing.boxes import parse_boxes
 from lmms_eval_grounding.parsing.orders import ORDERS
 from lmms_eval_grounding.parsing.parsed import ParsedBoxes
@@ -192,6 +192,7 @@ PATCHES: dict[str, Patch] = {
     "failure tags ignored": (answer, "_FAILURE_TAGS", ("\0",)),
     "no clipping": (boxes, "clip", lambda box, width, height: box),
     "angle dropped": (boxes, "bounds_of_rotated", lambda box, degrees: box),
+    "rows left open tell of no cut": (syntaxes, "_CUT", frozenset()),
     "any mention of none is no_target": (
         boxes,
         "says_none",

@@ -66,15 +66,21 @@ def unkeyed_lists(text: str, convention: BoxConvention) -> Reading:
 
 
 def bracket_lists(text: str, convention: BoxConvention) -> Reading:
-    """Read ``[x1,y1,x2,y2]``, also nested, with ``;`` between boxes, and with leading zeros."""
-    rows = []
+    """Read ``[x1,y1,x2,y2]``, also nested, with ``;`` between boxes, and with leading zeros.
+
+    Numbers in brackets that the text leaves open are no row, but tell that it is cut.
+    """
+    rows: list[Row] = []
+    flags: frozenset[str] = frozenset()
     for match in _BRACKETS.finditer(narrow(text)):
-        for group in match.group(1).split(";"):
-            tokens = group.replace(",", " ").split()
-            numbers = [_plain_number(token) for token in tokens]
-            if len(numbers) > 1 and None not in numbers:
-                rows.append(_row(numbers, convention))
-    return Reading(rows)
+        body, closed = match.groups()
+        groups = [[_plain_number(t) for t in g.replace(",", " ").split()] for g in body.split(";")]
+        if closed:
+            found = [numbers for numbers in groups if len(numbers) > 1 and None not in numbers]
+            rows += [_row(numbers, convention) for numbers in found]
+        elif any(groups) and not any(None in numbers for numbers in groups):
+            flags = _CUT
+    return Reading(rows, flags)
 
 
 def point_pairs(text: str, convention: BoxConvention) -> Reading:
@@ -91,10 +97,18 @@ def point_pairs(text: str, convention: BoxConvention) -> Reading:
 
 
 def tagged_numbers(text: str, convention: BoxConvention) -> Reading:
-    """Read ``<box>x1 y1 x2 y2</box>`` and ``<bbox>..</bbox>``, or numbers that are all the text."""
+    """Read ``<box>x1 y1 x2 y2</box>`` and ``<bbox>..</bbox>``, or numbers that are all the text.
+
+    Numbers after a tag that the text leaves open are no row, but tell that it is cut.
+    """
     text = narrow(text)
-    bodies = [match.group(1) for match in _TAGGED.finditer(text)]
-    return Reading([_row(_numbers_in(body), convention) for body in bodies or _only_numbers(text)])
+    tagged = [match.groups() for match in _TAGGED.finditer(text)]
+    bodies = [body for body, closed in tagged if closed] or _only_numbers(text)
+    is_cut = any(not closed for _, closed in tagged)
+    return Reading(
+        [_row(_numbers_in(body), convention) for body in bodies],
+        _CUT if is_cut else frozenset(),
+    )
 
 
 def braced_numbers(text: str, convention: BoxConvention) -> Reading:
@@ -148,9 +162,9 @@ SYNTAXES: dict[str, Syntax] = {
 }
 
 _N = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_BRACKETS = re.compile(r"\[([^\[\]]*)(?:(\])|\Z)")
 _PARENTHESES = re.compile(rf"\(\s*{_N}\s*,\s*{_N}\s*\)")
-_TAGGED = re.compile(r"<b?box>([0-9\s.,+-]*)</?b?box>")
+_TAGGED = re.compile(r"<b?box>([0-9\s.,+-]*)(?:(</?b?box>)|(?:</?[a-z]*)?\Z)")
 _BRACED = re.compile(r"\{\s*(?:<[0-9.+-]*>\s*)+(?:\|\s*<[0-9.+-]*>\s*)?\}")
 _BETWEEN_NUMBERS = re.compile(r"\s*[,_]\s*|\s+")
 _LOCATION_RUN = re.compile(r"(?:<(?:loc_?|bin_)[0-9]{1,4}>\s*)+")
@@ -159,6 +173,7 @@ _BIN_PAIR = re.compile(r"<bin_[0-9]{1,4}_[0-9]{1,4}>(?:\s*<bin_[0-9]{1,4}_[0-9]{
 _POINT = re.compile(r"<points?\s[^<>]*?(?:\bx1?\s*=|\bp\s*=|\bcoords\s*=)|<point>[0-9\s.,-]*<")
 _DIGITS = re.compile(_N)
 
+_CUT = frozenset({"truncated"})
 _NAMED_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": math.inf}
 _POINT_KEYS = ("point", "points", "point_2d", "points_1", "points_2")
 
