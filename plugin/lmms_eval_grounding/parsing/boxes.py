@@ -31,7 +31,7 @@ def parse_boxes(reply: str | None, profile: Profile, width: int, height: int) ->
         return ParsedBoxes("unparseable", (), tuple(flags), answer.failure)
     if not answer.truncated and says_none(answer.text, profile.none):
         return ParsedBoxes("no_target")
-    reading, syntax = _read(answer.text, convention)
+    reading, syntax = _read(answer.text, convention, answer.truncated)
     flags |= reading.flags
     placed = [place(row, convention, width, height) for row in reading.rows]
     boxes = tuple(p.box for p in placed if p.box)
@@ -62,20 +62,22 @@ class Placed(NamedTuple):
     whole: Box | None = None
 
 
-def _read(text: str, convention: BoxConvention) -> tuple[Reading, str | None]:
+def _read(text: str, convention: BoxConvention, is_cut: bool) -> tuple[Reading, str | None]:
     """Return the reading of the first syntax that finds a sound row, else any row, else none."""
     faulty: tuple[Reading, str] | None = None
     flags: frozenset[str] = frozenset()
     for name in convention.syntaxes:
         reading = SYNTAXES[name](text, convention)
+        if is_cut:
+            reading = reading._replace(rows=[row for row in reading.rows if not row.is_open])
+        flags |= reading.flags & {"truncated"}  # the text is cut, whichever syntax decides
         if any(row.fault is None for row in reading.rows):
             return Reading(reading.rows, reading.flags | flags), name
         if reading.rows:
             faulty = faulty or (reading, name)
-        else:
-            flags |= reading.flags
     if faulty:
-        return faulty
+        reading, name = faulty
+        return Reading(reading.rows, reading.flags | flags), name
     for name, read in (("bare", unkeyed_lists), ("points", points)):
         rows = read(text, convention).rows if convention.bare or name == "points" else []
         if rows:

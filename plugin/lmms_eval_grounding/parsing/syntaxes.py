@@ -15,14 +15,19 @@ from typing import Any, NamedTuple
 
 from . import tolerant_json
 from .convention import BoxConvention
-from .tolerant_json import BROKEN, Pairs, Word, narrow
+from .tolerant_json import BROKEN, CUT, Pairs, Word, narrow
 
 
 class Row(NamedTuple):
-    """The numbers of one box as written, or the fault that keeps them from being one."""
+    """The numbers of one box as written, or the fault that keeps them from being one.
+
+    ``is_open`` says that they are too few and that nothing closes them: in a text that is cut they
+    are what is left of a row.
+    """
 
     numbers: tuple[float, ...] = ()
     fault: str | None = None
+    is_open: bool = False
 
 
 class Reading(NamedTuple):
@@ -103,12 +108,9 @@ def tagged_numbers(text: str, convention: BoxConvention) -> Reading:
     """
     text = narrow(text)
     tagged = [match.groups() for match in _TAGGED.finditer(text)]
-    bodies = [body for body, closed in tagged if closed] or _only_numbers(text)
+    rows = [_row(_numbers_in(body), convention) for body, closed in tagged if closed]
     is_cut = any(not closed for _, closed in tagged)
-    return Reading(
-        [_row(_numbers_in(body), convention) for body in bodies],
-        _CUT if is_cut else frozenset(),
-    )
+    return Reading(rows or _only_row(text, convention), _CUT if is_cut else frozenset())
 
 
 def braced_numbers(text: str, convention: BoxConvention) -> Reading:
@@ -118,8 +120,7 @@ def braced_numbers(text: str, convention: BoxConvention) -> Reading:
 
 def joined_numbers(text: str, convention: BoxConvention) -> Reading:
     """Read ``x1_y1_x2_y2`` and ``x1,y1,x2,y2`` where these are all the text but for brackets."""
-    bodies = _only_numbers(narrow(text).strip(" \t\r\n()[]{}<>"))
-    return Reading([_row(_numbers_in(body), convention) for body in bodies])
+    return Reading(_only_row(narrow(text).strip(" \t\r\n()[]{}<>"), convention))
 
 
 def location_tokens(text: str, convention: BoxConvention) -> Reading:
@@ -174,15 +175,12 @@ _POINT = re.compile(r"<points?\s[^<>]*?(?:\bx1?\s*=|\bp\s*=|\bcoords\s*=)|<point
 _DIGITS = re.compile(_N)
 
 _CUT = frozenset({"truncated"})
-_NAMED_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "infinity": math.inf}
 _POINT_KEYS = ("point", "points", "point_2d", "points_1", "points_2")
 
 
 def _plain_number(token: str) -> float | None:
     token = token.strip("\"'%")
-    if _DIGITS.fullmatch(token):
-        return float(token)
-    return _NAMED_NUMBERS.get(token.lower())
+    return float(token) if _DIGITS.fullmatch(token) else tolerant_json.not_finite(token)
 
 
 def _numbers_in(text: str) -> list[float | None]:
@@ -193,9 +191,13 @@ def _token_numbers(tokens: str) -> list[float | None]:
     return _numbers_in(tokens.replace("_", " "))
 
 
-def _only_numbers(text: str) -> list[str]:
+def _only_row(text: str, convention: BoxConvention) -> list[Row]:
+    """Return the row of a text that is nothing but numbers, which nothing closes."""
     tokens = _BETWEEN_NUMBERS.split(text.strip())
-    return [" ".join(tokens)] if all(map(_DIGITS.fullmatch, tokens)) else []
+    if not all(map(_DIGITS.fullmatch, tokens)):
+        return []
+    row = _row([float(token) for token in tokens], convention)
+    return [row._replace(is_open=len(tokens) < min(convention.order.counts))]
 
 
 def _row(numbers: list[float | None], convention: BoxConvention) -> Row:
@@ -222,7 +224,7 @@ def _json_rows(data: Any, convention: BoxConvention, keyed: bool = False) -> Ite
     while pending:
         value, keyed = pending.pop()
         if isinstance(value, Pairs):
-            named = dict(value)
+            named = {key: item for key, item in value if item is not CUT}
             fields = next((f for f in convention.corner_keys if named.keys() >= set(f)), None)
             if fields:
                 yield from json_row([named[field] for field in fields], convention)

@@ -8,7 +8,6 @@ unquoted words, closers that do not match, and text that stops in the middle.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +20,10 @@ class Pairs(list[tuple[Any, Any]]):
     """A JSON object as its (key, value) pairs in order; a repeated key keeps every value."""
 
 
+class CutPairs(Pairs):
+    """An object that the text ends in: fields may be missing."""
+
+
 class Unclosed(list[Any]):
     """A list whose closing bracket is missing: its last items may be, too."""
 
@@ -29,8 +32,15 @@ class Word(str):
     """An unquoted word, such as the ``<left>`` of an echoed placeholder."""
 
 
+class _Cut(Word):
+    """A value that the end of the text cut: like a word, it is no number, mask or id."""
+
+
+CUT = _Cut()
+
+
 class _Broken:
-    """A value that was damaged or cut; it stands where a value was given but is not usable."""
+    """A value that was damaged; it stands where a value was given but is not usable."""
 
     def __repr__(self) -> str:
         return "BROKEN"
@@ -42,10 +52,10 @@ BROKEN = _Broken()
 class Value(NamedTuple):
     """One JSON value found in a text.
 
-    ``data`` is made of `Pairs`, ``list``, `Unclosed`, ``str``, `Word`, ``int``, ``float`` (also NaN
-    and infinity), ``bool``, ``None`` and `BROKEN`; ``text[start:end]`` is what was read. ``flag``
-    is ``"truncated"`` if the text ends inside the value, else ``"repaired"`` if it is no strict
-    JSON.
+    ``data`` is made of `Pairs`, `CutPairs`, ``list``, `Unclosed`, ``str``, `Word`, ``int``,
+    ``float`` (also NaN and infinity), ``bool``, ``None``, `BROKEN` and `CUT`; ``text[start:end]``
+    is what was read. ``flag`` is ``"truncated"`` if the text ends inside the value, else
+    ``"repaired"`` if it is no strict JSON.
     """
 
     data: Any
@@ -92,7 +102,12 @@ def number(token: str) -> int | float | None:
         digits = token.rstrip("%")
         whole = len(digits) <= 15 and digits.lstrip("-").isdecimal()
         return int(digits) if whole else float(digits)
-    return _CONSTANTS.get(token.lower())
+    return not_finite(token)
+
+
+def not_finite(token: str) -> float | None:
+    """Return what a word for a number that is not finite means ("nan", "-Infinity"), or None."""
+    return float(token) if _NOT_FINITE.fullmatch(token) else None
 
 
 def narrow(text: str) -> str:
@@ -103,20 +118,13 @@ def narrow(text: str) -> str:
 _FULL_WIDTH = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _OPENER = re.compile(r"[\[{［｛]")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,9})?%?", re.ASCII)
-_CONSTANTS = {
-    "nan": math.nan,
-    "-nan": math.nan,
-    "inf": math.inf,
-    "infinity": math.inf,
-    "-inf": -math.inf,
-    "-infinity": -math.inf,
-}
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _LITERALS = {"true": True, "false": False, "null": None, "none": None}
 _DECODER = json.JSONDecoder(
     object_pairs_hook=Pairs,
     parse_int=lambda digits: int(digits) if len(digits) <= 15 else float(digits),  # as `number`
     parse_float=float,
-    parse_constant=lambda name: _CONSTANTS[name.lower()],
+    parse_constant=float,
     strict=False,
 )
 
@@ -274,9 +282,11 @@ class _Scanner:
     def _cut(self) -> Any:
         last = self.stack[-1]
         if last.kind == "{" and isinstance(last.value, (int, float, Word)):
-            last.value = BROKEN  # it may go on
+            last.value = CUT  # it may go on
         while True:
             data = self.stack.pop().damaged()
+            if isinstance(data, Pairs):
+                data = CutPairs(data)
             if not self.stack:
                 return data
             if data is not BROKEN:
