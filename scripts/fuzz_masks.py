@@ -165,13 +165,14 @@ def second_reading(data: Any, height: int, width: int) -> np.ndarray | None:
 
 
 def is_size(size: Any, height: int, width: int) -> bool:
-    return size == [height, width] and all(type(side) is int for side in size)
+    return size == [height, width] and all(type(side) is not bool for side in size)
 
 
 def runs_of(counts: Any) -> list[int]:
     """Return the run lengths of counts, as maskApi.c of cocodataset/cocoapi reads them; or none."""
     if isinstance(counts, list):
-        return counts if all(type(run) is int for run in counts) else []
+        is_run = [type(run) in (int, float) and run == run // 1 for run in counts]
+        return [int(run) for run in counts] if all(is_run) else []
     if not isinstance(counts, str) or not all("0" <= character <= "o" for character in counts):
         return []
     runs: list[int] = []

@@ -128,7 +128,8 @@ def test_json_round_trip():
         ([2**70, 20 - 2**70], "1180591620717411303424"),
         ([10**5000], "counts hold"),
         ([0] * 1000 + [20], "1001 runs"),
-        ([9, 2, 2.0, 7], r"2\.0"),
+        ([9, 2, 2.5, 6.5], r"2\.5"),
+        ([9, math.inf, 11], "inf"),
         ([9, True, 10], "True"),
         ([math.nan, 20], "nan"),
         ([None, 20], "None"),
@@ -184,9 +185,15 @@ def test_every_function_reads_its_masks_strictly(counts, use):
         use(sized(counts))
 
 
+def test_whole_numbers_may_be_floats():
+    rle = masks.rle_from_coco({"size": [4.0, 5.0], "counts": [9.0, 2, 2.0, 2, 5]}, (4, 5))
+    assert rle == {"size": [4, 5], "counts": "92203"}
+    assert [type(side) for side in rle["size"]] == [int, int]
+
+
 @pytest.mark.parametrize(
     "size",
-    [[0, 5], [4], [4, 5, 1], [4.0, 5], [True, 5], [-4, -5], [65_536, 1], [16_385, 16_385],
+    [[0, 5], [4], [4, 5, 1], [4.5, 5], [True, 5], [-4, -5], [65_536, 1], [16_385, 16_385],
      ["4", "5"], None, "45", {"h": 4}, [math.nan, 5], [10**5000, 1], 20],
 )  # fmt: skip
 def test_invalid_sizes(size):

@@ -36,7 +36,7 @@ from .rle import (
     rows_from_rle,
     union,
 )
-from .run_lengths import boundaries_from_intervals
+from .run_lengths import boundaries_from_intervals, is_whole
 
 __all__ = [
     "MAX_BOUNDARY",
@@ -50,6 +50,7 @@ __all__ = [
     "array_from_rle",
     "bounding_box",
     "intersection_and_union",
+    "is_whole",
     "rle_from_array",
     "rle_from_boxes",
     "rle_from_coco",

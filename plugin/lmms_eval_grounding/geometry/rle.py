@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import run_lengths
 from .errors import MaskError, shown
-from .run_lengths import Positions
+from .run_lengths import Positions, is_whole
 
 MAX_SIDE = 65_535
 MAX_PIXELS = 2**28
@@ -41,9 +41,9 @@ def rle_from_coco(value: object, size: Sequence[int] | None = None) -> Rle:
     Raises
     ------
     MaskError
-        For a size that is not two positive ints within ``MAX_SIDE`` and ``MAX_PIXELS`` or is not
-        ``size``; for counts that are not text or a list of ints, are cut off, hold a negative run,
-        or do not add up to ``height * width``.
+        For a size that is not two positive whole numbers within ``MAX_SIDE`` and ``MAX_PIXELS`` or
+        is not ``size``; for counts that are not text or a list of whole numbers, are cut off, hold
+        a negative run, or do not add up to ``height * width``.
     """
     height, width, counts = _checked(value, size)
     total = height * width
@@ -72,12 +72,12 @@ def _checked(value: object, size: Sequence[int] | None) -> tuple[int, int, objec
 
 def checked_size(size: object) -> tuple[int, int]:
     """Return height and width as ints, after checking them."""
-    if isinstance(size, list | tuple) and len(size) == 2 and type(size[0]) is type(size[1]) is int:
+    if isinstance(size, list | tuple) and len(size) == 2 and all(map(is_whole, size)):
         height, width = size
         if 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE and height * width <= MAX_PIXELS:
-            return height, width
+            return int(height), int(width)
     raise MaskError(
-        f"size is {shown(size)}; it is [height, width], two ints of 1 to {MAX_SIDE} "
+        f"size is {shown(size)}; it is [height, width], two whole numbers of 1 to {MAX_SIDE} "
         f"with a product of at most {MAX_PIXELS}"
     )
 
@@ -95,7 +95,7 @@ def _ascii(counts: object) -> bytes:
         raise MaskError(f"counts are {shown(counts)}, which is not ASCII")
     if isinstance(counts, bytes):
         return counts
-    raise MaskError(f"counts are {shown(counts)}; they are text or a list of ints")
+    raise MaskError(f"counts are {shown(counts)}; they are text or a list of whole numbers")
 
 
 def rle_from_boundaries(boundaries: Positions, height: int, width: int) -> Rle:

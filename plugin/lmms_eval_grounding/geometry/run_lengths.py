@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -148,8 +149,8 @@ def ends_from_list(runs: Sequence[object], total: int) -> Positions:
     Raises
     ------
     MaskError
-        For an empty or overlong list, an entry that is not an int (a bool is none), a negative
-        run, runs that do not add up to ``total``.
+        For an empty or overlong list, an entry that is no whole number, a negative run, runs that
+        do not add up to ``total``.
     """
     if not runs:
         raise MaskError(f"counts are empty; the runs must add up to {total} pixels")
@@ -157,9 +158,19 @@ def ends_from_list(runs: Sequence[object], total: int) -> Positions:
         raise MaskError(f"counts have {len(runs)} runs, more than a mask of {total} pixels needs")
     for run in runs:
         # The bound keeps what follows within 64 bits.
-        if type(run) is not int or not -(2**62) < run < 2**62:
-            raise MaskError(f"counts hold {shown(run)}; uncompressed counts are ints, one a run")
+        if not (is_whole(run) and -(2**62) < run < 2**62):
+            raise MaskError(
+                f"counts hold {shown(run)}; uncompressed counts are whole numbers, one a run"
+            )
     return _ends(np.array(runs, np.int64), total)
+
+
+def is_whole(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a whole number: an int, or a float such as 9.0, but no bool.
+
+    JSON does not tell 9 from 9.0, and not every language can write both.
+    """
+    return type(value) is int or (type(value) is float and value.is_integer())
 
 
 def is_canonical(text: bytes, ends: Positions) -> bool:

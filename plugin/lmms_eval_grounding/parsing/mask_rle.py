@@ -6,18 +6,19 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ..geometry.masks import MaskError, rle_from_coco
+from ..geometry.masks import MaskError, is_whole, rle_from_coco
 from .convention import MaskConvention
 from .mask_parts import NOTHING, MaskReading, Part, is_given, json_reading
 from .syntaxes import json_number
-from .tolerant_json import BROKEN, Pairs, Word
+from .tolerant_json import BROKEN, CUT, CutPairs, Pairs, Word
 
 
 def json_rle(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
     """Read run-length encodings: objects with ``counts``, wherever they are nested.
 
     Where the profile has no other syntax before this one, anything else but null under one of its
-    keys is a faulty mask. Below the profile's score threshold a mask counts as nothing.
+    keys is a faulty mask; in a list, all of it together. Below the profile's score threshold a mask
+    counts as nothing.
     """
     return json_reading(text, lambda value: _rle_parts(value.data, convention, width, height))
 
@@ -34,18 +35,28 @@ def _rle_parts(data: Any, convention: MaskConvention, width: int, height: int) -
             else:
                 pending += reversed(list(_fields(value, convention)))
         elif isinstance(value, list):
-            nested = [item for item in value if isinstance(item, list | Part)]
-            pending += [(item, keyed) for item in reversed(nested)]
-            if keyed and any(is_given(item) for item in value if not isinstance(item, list | Part)):
-                yield Part(fault="broken" if BROKEN in value else "bad_mask")
+            pending += [(item, keyed) for item in reversed(_masks_in(value))]
         elif keyed and is_given(value):
             yield Part(fault="broken" if value is BROKEN else "bad_mask")
 
 
+def _masks_in(items: list[Any]) -> list[Any]:
+    """Return the items that may be masks, and the first of those that are faulty ones."""
+    are_faulty = [not isinstance(item, list | Part) and is_given(item) for item in items]
+    first = are_faulty.index(True) if True in are_faulty else -1
+    return [
+        item
+        for place, (item, is_faulty) in enumerate(zip(items, are_faulty, strict=True))
+        if not is_faulty or place == first
+    ]
+
+
 def _rle_part(pairs: Pairs, width: int, height: int) -> Iterator[Part]:
-    """Yield the mask that an object with ``counts`` is; an echoed placeholder is none."""
-    sizes = [item for key, item in pairs if key == "size"]
-    counts = [item for key, item in pairs if key == "counts"]
+    """Yield the mask that an object with ``counts`` is; a cut one and a placeholder are none."""
+    sizes = [item for key, item in pairs if key == "size" and item is not CUT]
+    counts = [item for key, item in pairs if key == "counts" and item is not CUT]
+    if isinstance(pairs, CutPairs) and not (sizes and counts):
+        return
     if BROKEN in sizes or BROKEN in counts:
         yield Part(fault="broken")
     elif len(sizes) != 1 or len(counts) != 1:
@@ -65,7 +76,7 @@ def _is_size(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(type(side) is int and side > 0 for side in value)
+        and all(is_whole(side) and side > 0 for side in value)
     )
 
 
