@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from ..geometry import png
+from ..geometry.boxes import Box
 from ..geometry.masks import MaskError, rle_from_probability_map
 from .boxes import place
 from .convention import MaskConvention
@@ -15,7 +17,7 @@ from .mask_parts import MaskReading, Part, json_reading
 from .mask_polygons import place_polygon, polygon_rows
 from .mask_tokens import DECODER_TOKEN
 from .syntaxes import json_row
-from .tolerant_json import BROKEN, Pairs, Value, Word
+from .tolerant_json import BROKEN, CutPairs, Pairs, Value, Word
 
 MAX_MAPS = 100  # a map costs as much as the image has pixels
 THRESHOLD = 127  # a pixel is foreground when its value, 0 to 255, is above
@@ -39,7 +41,7 @@ def json_maps(text: str, convention: MaskConvention, width: int, height: int) ->
                 elif isinstance(given, str) and DECODER_TOKEN.search(given):
                     yield Part(fault="needs_decoder")
                 elif isinstance(given, str):
-                    yield _map_part(given, pairs, convention, (width, height), costs)
+                    yield from _map_part(given, pairs, convention, (width, height), costs)
                 elif given is not None:
                     yield Part(fault="broken" if given is BROKEN else "not_numbers")
 
@@ -63,23 +65,36 @@ class _Costs:
 
 def _map_part(
     given: str, pairs: Pairs, convention: MaskConvention, size: tuple[int, int], costs: _Costs
-) -> Part:
-    """Return the mask that a map stands for in the first box of its object."""
+) -> Iterator[Part]:
+    """Yield the mask that a map stands for in the first box of its object.
+
+    An object that is cut before its box is none.
+    """
     width, height = size
     box = convention.box
     rows = [row for key, item in pairs if box and key in box.keys for row in json_row(item, box)]
     if box is None or not rows:
-        return Part(fault="no_box")
+        if not isinstance(pairs, CutPairs):
+            yield Part(fault="no_box")
+        return
     placed = place(rows[0], box, width, height)
-    if placed.whole is None:
-        return Part(fault=placed.fault)
+    if placed.whole is None or not _holds_pixel(placed.whole, width, height):
+        yield Part(fault=placed.fault or "zero_area")
+        return
     try:
         data = base64.b64decode(_DATA_URI.sub("", given, count=1), validate=True)
         costs.charge(data)
         rle = rle_from_probability_map(data, placed.whole, height, width, THRESHOLD)
     except ValueError:  # base64 that is none; a MaskError is one, too
-        return Part(fault="bad_mask")
-    return Part(rle=rle, flags=placed.flags)
+        yield Part(fault="bad_mask")
+    else:
+        yield Part(rle=rle, flags=placed.flags)
+
+
+def _holds_pixel(box: Box, width: int, height: int) -> bool:
+    """Return whether a pixel of the image lies between the edges of a box, rounded down."""
+    left, top, right, bottom = map(math.floor, box)
+    return max(left, 0) < min(right, width) and max(top, 0) < min(bottom, height)
 
 
 def _ordered_objects(data: Any) -> Iterator[Pairs]:

@@ -76,7 +76,7 @@ _BIN_RUN = re.compile(
 _CORNERS = re.compile(r"(?:<bin_[0-9]{1,4}_[0-9]{1,4}>\s*){1,2}")
 _CUT_TOKEN = re.compile(r"<[a-z_0-9]*\Z")
 _DIGITS = re.compile(r"[0-9]+")
-_COUNT = re.compile(r"\*[ \t]*([0-9]{1,6})[ \t]*(?:\||\Z)")
+_COUNT = re.compile(r"\*[ \t]*([0-9]+)[ \t]*(?:\||\Z)")
 
 
 def _limited(parts: list[Part], flags: set[str]) -> MaskReading:
@@ -121,7 +121,8 @@ def _runs(row: str) -> Iterator[tuple[str, int] | None]:
     position = 0
     for count in _COUNT.finditer(row.rstrip()):
         label = " ".join(row[position : count.start()].split()).casefold()
-        yield (label, int(count[1])) if label else None
+        # The first digits of a longer count are too many cells already.
+        yield (label, int(count[1].lstrip("0")[:6] or 0)) if label else None
         position = count.end()
     if row[position:].strip():
         yield None

@@ -38,13 +38,15 @@ def parse_mask(reply: str | None, profile: Profile, width: int, height: int) -> 
     flags |= reading.flags
     valid = [part for part in reading.parts if part.is_valid]
     faults = [part.fault for part in reading.parts if part.fault]
-    flags.update(flag for part in valid for flag in part.flags)
+    noticed_in_parts = {flag for part in valid for flag in part.flags}
     flags |= {"needs_decoder"} if "needs_decoder" in faults else set()
     mask, fault = _united(valid, width, height)
     if mask:
+        flags |= noticed_in_parts
         flags |= {"multiple"} if len(valid) > 1 else set()
         flags |= {"partial"} if faults else set()
         return ParsedMask("ok", mask, tuple(sorted(flags)), None, syntax, len(valid))
+    flags |= noticed_in_parts & {"scale_mismatch"}  # which may be why they hold nothing together
     noticed = tuple(sorted(flags))
     reason = fault or next(iter(faults), None)
     if reason:
@@ -67,9 +69,9 @@ def _read(
         reading = MASK_SYNTAXES[name](text, convention, width, height)
         if reading.rank > best.rank:
             best, best_name = reading, name
+        flags |= reading.flags & {"truncated"}  # the text is cut, whichever syntax decides
         if best.rank == 3:
             break
-        flags |= reading.flags if not reading.parts else frozenset()
     return MaskReading(best.parts, best.flags | flags), best_name
 
 
