@@ -82,6 +82,10 @@ BREACHES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         lambda spec, cases: first_case(cases)["input"].update({"profile": "no_model"}),
         "there is no profile 'no_model'",
     ),
+    "a value that comes from nowhere": (
+        lambda spec, cases: first_case(cases).pop("comment"),
+        "'comment' is a required property",
+    ),
     "a field that cases do not have": (
         lambda spec, cases: first_case(cases).update({"seed": 1}),
         "'seed' was unexpected",
