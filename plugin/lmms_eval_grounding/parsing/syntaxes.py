@@ -136,7 +136,7 @@ def patch_tokens(text: str, convention: BoxConvention) -> Reading:
 def bin_tokens(text: str, convention: BoxConvention) -> Reading:
     """Read ``<bin_x_y> <bin_x_y>``: the two corners that come before the vertices of a polygon."""
     match = _BIN_PAIR.search(text)
-    return Reading([_row(_token_numbers(match.group()), convention)] if match else [])
+    return Reading([_row(_numbers_in(match.group()), convention)] if match else [])
 
 
 def points(text: str, convention: BoxConvention) -> Reading:
@@ -187,10 +187,6 @@ def _numbers_in(text: str) -> list[float | None]:
     return [float(digits) for digits in _DIGITS.findall(text)]
 
 
-def _token_numbers(tokens: str) -> list[float | None]:
-    return _numbers_in(tokens.replace("_", " "))
-
-
 def _only_row(text: str, convention: BoxConvention) -> list[Row]:
     """Return the row of a text that is nothing but numbers, which nothing closes."""
     tokens = _BETWEEN_NUMBERS.split(text.strip())
@@ -213,12 +209,12 @@ def _token_rows(
 ) -> list[Row]:
     rows = []
     for run in run_of_tokens.finditer(text):
-        numbers = _token_numbers(run.group())
+        numbers = _numbers_in(run.group())
         rows += [_row(numbers[i : i + size], convention) for i in range(0, len(numbers), size)]
     return rows
 
 
-def _json_rows(data: Any, convention: BoxConvention, keyed: bool = False) -> Iterator[Row]:
+def _json_rows(data: Any, convention: BoxConvention, keyed: bool) -> Iterator[Row]:
     """Yield the rows of JSON data, depth first; ``keyed`` data stands under a key for boxes."""
     pending = [(data, keyed)]
     while pending:
