@@ -76,9 +76,7 @@ def _clipped(xyz: Floats, face: Indices, axis: int, side: float) -> tuple[Floats
 
 def _followers(face: Indices) -> Indices:
     """Return the index of the next vertex of each vertex in its polygon."""
-    is_last = np.ones(len(face), dtype=np.bool_)
-    np.not_equal(face[1:], face[:-1], out=is_last[:-1])
-    last = np.flatnonzero(is_last)
+    last = np.flatnonzero(np.diff(face, append=-1))
     follower = np.arange(1, len(face) + 1)
     follower[last[1:]] = last[:-1] + 1
     follower[last[:1]] = 0
@@ -97,4 +95,4 @@ def _integrals(xyz: Floats, face: Indices, n: int) -> tuple[Floats, Floats]:
 
 
 def _per_body(values: Floats, face: Indices, n: int) -> Floats:
-    return np.bincount(face // 6, values, minlength=n).astype(np.float64, copy=False)
+    return np.bincount(face // 6, values, minlength=n).astype(np.float64)

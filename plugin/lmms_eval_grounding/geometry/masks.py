@@ -186,7 +186,7 @@ def rle_from_grid(cells: Sequence[Sequence[int]], height: int, width: int) -> Rl
     lists = isinstance(cells, list | tuple) and all(isinstance(row, list | tuple) for row in cells)
     if not lists or len({len(row) for row in cells}) != 1:
         raise MaskError(f"a grid is a list of rows of equal length, not {shown(cells)}")
-    if not 0 < max(len(cells), len(cells[0])) <= MAX_GRID or not cells[0]:
+    if max(len(cells), len(cells[0])) > MAX_GRID or not cells[0]:
         raise MaskError(
             f"a grid of {len(cells)} x {len(cells[0])} cells; it has 1 to {MAX_GRID} a side"
         )

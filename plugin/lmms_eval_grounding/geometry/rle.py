@@ -108,18 +108,18 @@ def rle_from_boundaries(boundaries: Positions, height: int, width: int) -> Rle:
 
 
 def _boundaries(
-    rles: Sequence[Rle], size: tuple[int, int] | None = None
+    rles: Sequence[Rle], size: tuple[int, ...] = ()
 ) -> tuple[int, int, list[Positions]]:
     """Return height and width, and the boundaries of masks that all must have that size.
 
     Without a size the first mask gives it.
     """
-    height, width = size or (0, 0)
     texts = []
     for rle in rles:
-        height, width, counts = _checked(rle, size)
-        size = (height, width)
+        height, width, counts = _checked(rle, size or None)
+        size = height, width
         texts.append(_ascii(counts))
+    height, width = size
     ends = run_lengths.ends_from_texts(texts, height * width)
     return height, width, [run_lengths.boundaries_from_ends(each) for each in ends]
 
@@ -212,8 +212,8 @@ def rle_from_array(array: npt.NDArray[np.bool_ | np.integer]) -> Rle:
         For another type (a map of floats is thresholded by whoever knows where) or shape.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biu":
-        kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-        raise MaskError(f"a mask array holds bools or integers, not {kind}")
+        found = getattr(array, "dtype", type(array).__name__)
+        raise MaskError(f"a mask array holds bools or integers, not {found}")
     if array.ndim != 2:
         raise MaskError(f"a mask array has 2 dimensions, not the shape {array.shape}")
     height, width = checked_size(array.shape)

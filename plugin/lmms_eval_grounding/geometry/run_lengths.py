@@ -19,7 +19,7 @@ any text at all: runs that do not fill the image, negative runs, numbers without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TypeGuard
 
 import numpy as np
@@ -73,9 +73,8 @@ def ends_from_texts(texts: Sequence[bytes], total: int) -> list[Positions]:
         _check_extent(text, total)
     numbers, stops = _numbers(texts)
     result: list[Positions] = []
-    start = 0
-    for stop in stops:
-        runs, start = numbers[start:stop], stop
+    for start, stop in pairwise((0, *stops)):
+        runs = numbers[start:stop]
         for lane in (runs[1::2], runs[2::2]):
             np.add.accumulate(lane, out=lane)
         result.append(_ends(runs, total))
@@ -133,9 +132,9 @@ def _ends(runs: Positions, total: int) -> Positions:
     # As unsigned numbers the negative ones are huge, so one comparison finds both faults; what
     # passes cannot overflow a sum.
     if runs.view(np.uint64).max() > total:
-        fault = runs[(runs < 0) | (runs > total)][0]
         raise MaskError(
-            f"counts hold a run of {fault} pixels; a run has 0 to {total} pixels in this image"
+            f"counts hold a run of {runs[(runs < 0) | (runs > total)][0]} pixels; "
+            f"a run has 0 to {total} pixels in this image"
         )
     ends: Positions = np.add.accumulate(runs)
     if ends[-1] != total:
@@ -217,7 +216,7 @@ def text_from_boundaries(boundaries: Positions, total: int) -> str:
     numbers = np.diff(positions, prepend=0, append=total)
     numbers[3:] -= numbers[1:-2]
     # A number of k groups lies in -2**(5k - 1) .. 2**(5k - 1) - 1.
-    magnitudes = np.where(numbers < 0, ~numbers, numbers)
+    magnitudes = np.maximum(numbers, ~numbers)
     lengths = 1 + _LIMITS.searchsorted(magnitudes, side="right")
     places = np.arange(int(lengths.max()))
     groups = numbers[:, None] >> (5 * places) & 31
