@@ -57,7 +57,7 @@ def parse_boxes3d(reply: str | None, profile: Profile, scene: Scene) -> ParsedBo
         return ParsedBoxes3d("unparseable", flags=seen, reason="truncated")
     if holds_nothing(answer.text, convention.keys):
         return ParsedBoxes3d("no_target")
-    return ParsedBoxes3d("unparseable", flags=seen, reason="no_box")
+    return ParsedBoxes3d("unparseable", reason="no_box")
 
 
 def _read(

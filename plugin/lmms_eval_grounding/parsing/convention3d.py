@@ -22,6 +22,14 @@ SIZES = ("dx", "dy", "dz")
 ANGLES = ("a", "b", "c")
 
 _RADIANS = {"radian": 1.0, "degree": math.pi / 180, "half_turn": math.pi}
+_DIRECTIONS = {
+    "x": (1.0, 0.0, 0.0),
+    "y": (0.0, 1.0, 0.0),
+    "z": (0.0, 0.0, 1.0),
+    "-x": (-1.0, 0.0, 0.0),
+    "-y": (0.0, -1.0, 0.0),
+    "-z": (0.0, 0.0, -1.0),
+}
 
 
 class Grid(NamedTuple):
@@ -32,16 +40,16 @@ class Grid(NamedTuple):
     """
 
     steps: float
-    position: tuple[float, float] | None
-    size: tuple[float, float] | None
-    angle: tuple[float, float] | None
+    position: tuple[float, float] | None = None
+    size: tuple[float, float] | None = None
+    angle: tuple[float, float] | None = None
 
 
 class Scale(NamedTuple):
-    """An affine map, for each of three slots: ``value = low + number * step``."""
+    """An affine map of three slots, ``value = low + number * step``, with one step or three."""
 
     low: Floats
-    step: Floats
+    step: Floats | float
 
     def value(self, numbers: Floats) -> Floats:
         """Return what numbers mean, (..., 3)."""
@@ -96,29 +104,27 @@ class Box3dConvention:
 
     def axes_matrix(self) -> Floats:
         """Return the rotation, (3, 3), from the axes of the numbers to those of the frame."""
-        rows = np.zeros((3, 3))
-        for row, axis in zip(rows, self.axes, strict=True):
-            row[METRIC_CENTRE.index(axis[-1])] = -1.0 if axis.startswith("-") else 1.0
-        return rows
+        return np.array([_DIRECTIONS[axis] for axis in self.axes])
 
     def scales(self, bounds: tuple[Point, Point] | None) -> Scales | None:
         """Return what the numbers mean in a scene, or None if that takes bounds it lacks."""
-        zero, one = np.zeros(3), np.ones(3)
+        zero = np.zeros(3)
         if self.grid is None:
-            return Scales(Scale(zero, one), Scale(zero, one), Scale(zero, one * self.unit))
-        least, greatest = np.asarray(bounds or np.zeros((2, 3)), dtype=np.float64)
+            metres = Scale(zero, 1.0)
+            return Scales(metres, metres, Scale(zero, self.unit))
+        if bounds is None:
+            return None
+        least, greatest = np.asarray(bounds)
         extent = greatest - least
         if not (np.isfinite(extent).all() and (extent > 0).all()):
             return None
         steps, position, size, angle = self.grid
-        low, high = position or (zero, extent)
-        size_low, size_high = size or (zero, extent)
-        angle_low, angle_high = angle or (0.0, steps)
-        return Scales(
-            Scale(least + low, (high - low) / steps * one),
-            Scale(size_low * one, (size_high - size_low) / steps * one),
-            Scale(angle_low * one, (angle_high - angle_low) / steps * one),
-        )
+
+        def scale(interval: tuple[float, float] | None, origin: Floats) -> Scale:
+            low, high = interval or (zero, extent)
+            return Scale(origin + low, (high - low) / steps)
+
+        return Scales(scale(position, least), scale(size, zero), scale(angle, zero))
 
     @property
     def unit(self) -> float:
@@ -146,19 +152,10 @@ class CandidateConvention:
 
 def box3d_convention(data: dict[str, Any]) -> Box3dConvention:
     """Return the convention that the ``box3d`` section of a profile declares."""
-    grid = data.get("grid")
-    lists = ("slots", "axes", "keys", "score_keys")
-    given: dict[str, Any] = {n: tuple(v) if n in lists else v for n, v in data.items()}
-    given["write"] = Writing(**data["write"])
-    given["grid"] = grid and Grid(
-        float(grid["steps"]),
-        *(tuple(grid[kind]) if kind in grid else None for kind in ("position", "size", "angle")),
-    )
-    return Box3dConvention(**given)
+    grid = Grid(**data["grid"]) if "grid" in data else None
+    return Box3dConvention(**{**data, "write": Writing(**data["write"]), "grid": grid})
 
 
 def candidate_convention(data: dict[str, Any]) -> CandidateConvention:
     """Return the convention that the ``candidates`` section of a profile declares."""
-    given: dict[str, Any] = {n: tuple(v) if n.endswith("keys") else v for n, v in data.items()}
-    given["write"] = Writing(**data["write"])
-    return CandidateConvention(**given)
+    return CandidateConvention(**{**data, "write": Writing(**data["write"])})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,17 +60,10 @@ def scene_boxes(rows: Sequence[Row], convention: Box3dConvention, scene: Scene) 
     """Return rows as boxes in the scene's frame, (9,) as geometry.boxes3d has them."""
     scales = convention.scales(scene.bounds)
     views = {frame: view_of(frame, convention, scene) for frame in {row.frame for row in rows}}
-    faults = [row.fault or _fault(row, convention, scales, views[row.frame]) for row in rows]
-    sound = [
-        (row, view)
-        for row, fault in zip(rows, faults, strict=True)
-        if fault is None and (view := views[row.frame])
-    ]
+    judged = [(row, row.fault or _fault(row, convention, scales, views[row.frame])) for row in rows]
+    sound = [(row, view) for row, fault in judged if not fault and (view := views[row.frame])]
     boxes = iter(_boxes(sound, convention, scales)) if sound and scales else iter(())
-    return [
-        Placed(None, fault) if fault else _checked(*next(boxes), row.score)
-        for row, fault in zip(rows, faults, strict=True)
-    ]
+    return [Placed(None, fault) if fault else next(boxes) for _, fault in judged]
 
 
 def view_of(number: int | None, convention: Box3dConvention, scene: Scene) -> View | None:
@@ -87,14 +80,13 @@ def view_of(number: int | None, convention: Box3dConvention, scene: Scene) -> Vi
     camera = _camera(frame)
     if camera is None and convention.centre == IMAGE_CENTRE:
         return None
-    return View(np.asarray(frame.pose, dtype=np.float64), camera)
+    return View(np.asarray(frame.pose), camera)
 
 
 def _camera(frame: Frame) -> Floats | None:
     if frame.intrinsics is None or not frame.width or not frame.height:
         return None
-    camera = np.asarray(frame.intrinsics, dtype=np.float64)
-    camera = camera / [frame.width, frame.height, frame.width, frame.height]
+    camera = np.divide(frame.intrinsics, [frame.width, frame.height, frame.width, frame.height])
     return camera if np.isfinite(camera).all() and (camera[:2] > 0).all() else None
 
 
@@ -122,19 +114,20 @@ def _fault(
 
 def _boxes(
     sound: Sequence[tuple[Row, View]], convention: Box3dConvention, scales: Scales
-) -> list[tuple[Floats, Floats]]:
-    """Return the box, (9,), and the angles as written, (3,) in radians, of each row."""
+) -> Iterable[Placed]:
+    """Return each row, of which there is one at least, as a box, unless it is none."""
     numbers = np.array([row.numbers for row, _ in sound])
-    poses = np.array([view.pose for _, view in sound])
+    columns = {slot: numbers[:, place] for place, slot in enumerate(convention.slots)}
+    none = np.zeros(len(sound))
 
     def values(names: tuple[str, ...], scale: Scale) -> Floats:
         """Return what the numbers of three slots mean, zero where the profile has no such slot."""
-        known = np.array([name in convention.slots for name in names])
-        columns = [
-            convention.slots.index(name) if name in convention.slots else 0 for name in names
-        ]
-        return np.where(known, scale.value(numbers[:, columns]), 0.0)
+        known = [name in columns for name in names]
+        given = np.column_stack([columns.get(name, none) for name in names])
+        return np.where(known, scale.value(given), 0.0)
 
+    poses = np.array([view.pose for _, view in sound])
+    turns, shifts = poses[:, :3, :3], poses[:, :3, 3]
     axes = convention.axes_matrix()
     with np.errstate(over="ignore", invalid="ignore"):
         centres = values(convention.centre, scales.position)
@@ -142,18 +135,19 @@ def _boxes(
             cameras = np.array([view.camera for _, view in sound])
             depth = centres[:, 2:]
             rays = (centres[:, :2] - cameras[:, 2:]) / cameras[:, :2]
-            centres = np.concatenate([rays * depth, depth], axis=-1)
+            centres = np.hstack([rays * depth, depth])
         else:
             centres = centres @ axes.T
         angles = values(ANGLES, scales.angle)
-        rotations = poses[:, :3, :3] @ axes @ rotation_from_euler(angles, convention.rotation)
-        centres = np.einsum("nij,nj->ni", poses[:, :3, :3], centres) + poses[:, :3, 3]
+        rotations = turns @ axes @ rotation_from_euler(angles, convention.rotation)
+        centres = np.einsum("nij,nj->ni", turns, centres) + shifts
         sizes = values(SIZES, scales.size)
-        boxes = np.concatenate([centres, sizes, euler_from_rotation(rotations)], axis=-1)
-    return list(zip(boxes, angles, strict=True))
+        boxes = np.hstack([centres, sizes, euler_from_rotation(rotations)])
+    return map(_checked, boxes, angles, [row.score for row, _ in sound])
 
 
 def _checked(box: Floats, angles: Floats, score: float | None) -> Placed:
+    """Return a box, (9,), whose angles are written as some radians, (3,), unless it is none."""
     if not np.isfinite(box).all():
         return Placed(None, "not_finite")
     if not is_valid(box):

@@ -153,53 +153,36 @@ def load_profile(name: str) -> Profile:
 @cache
 def _declared() -> dict[str, dict[str, Any]]:
     text = files("lmms_eval_grounding.parsing").joinpath("profiles.json").read_text("utf-8")
-    declared: dict[str, dict[str, Any]] = json.loads(text)
-    return declared
+    return {name: _tuples(data) for name, data in json.loads(text).items()}
+
+
+def _tuples(data: Any) -> Any:
+    """Return JSON data with tuples for lists, so that no convention can be changed."""
+    if isinstance(data, dict):
+        return {key: _tuples(item) for key, item in data.items()}
+    return tuple(map(_tuples, data)) if isinstance(data, list) else data
 
 
 def _box_convention(data: dict[str, Any]) -> BoxConvention:
-    return BoxConvention(
-        syntaxes=tuple(data["syntaxes"]),
-        space=_space(data["space"]),
-        order=ORDERS[data["order"]],
-        write=data["write"],
-        example=data["example"],
-        keys=tuple(data.get("keys", ())),
-        corner_keys=tuple(tuple(keys) for keys in data.get("corner_keys", ())),
-        bare=bool(data.get("bare", False)),
-        decimals=int(data.get("decimals", 0)),
-    )
+    read = {"space": _space(data["space"]), "order": ORDERS[data["order"]]}
+    return BoxConvention(**{**data, **read})
 
 
 def _mask_convention(data: dict[str, Any], box: BoxConvention | None) -> MaskConvention:
-    from_box = "mask_from" in data
+    given = dict(data)
+    from_box = given.pop("mask_from", None) == "box"
+    if from_box and box:
+        given["example"] = box.example
+    if "space" in data:
+        given["space"] = _space(data["space"])
     return MaskConvention(
-        nothing=data["nothing"],
-        box=box,
-        from_box=from_box,
-        with_boxes=bool(data.get("with_boxes", False)),
-        syntaxes=tuple(data.get("syntaxes", ())),
-        space=_space(data["space"]) if "space" in data else None,
-        order=data.get("order", "xy"),
-        grid=int(data.get("grid", 0)),
-        write=data.get("write", ""),
-        example=box.example if box and from_box else data["example"],
-        keys=tuple(data.get("keys", ())),
-        bare=bool(data.get("bare", False)),
-        decimals=int(data.get("decimals", 0)),
-        with_scores="score_threshold" in data,
-        score_threshold=data.get("score_threshold"),
+        **given, box=box, from_box=from_box, with_scores="score_threshold" in data
     )
 
 
 def _space(data: dict[str, Any]) -> Space:
-    extent = data["extent"]
-    return Space(
-        extent=extent if isinstance(extent, str) else (float(extent[0]), float(extent[1])),
-        offset=float(data.get("offset", 0.0)),
-        padded=bool(data.get("padded", False)),
-        resizes=tuple(Resize(**step) for step in data.get("resizes", ())),
-    )
+    steps = tuple(Resize(**step) for step in data.get("resizes", ()))
+    return Space(**{**data, "resizes": steps})
 
 
 def _with_options(profile: Profile, options: str) -> Profile:
