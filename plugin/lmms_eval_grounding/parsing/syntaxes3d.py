@@ -53,8 +53,9 @@ def tagged_boxes(text: str, convention: Box3dConvention) -> Iterator[Found]:
     for match in re.finditer(rf"<{tag}>([^<>]*)(?:(</?{tag}>)|(?:<[^<>]*)?\Z)", text):
         body, closed = match.groups()
         if closed:
-            tokens = body.replace(",", " ").split(maxsplit=len(convention.slots) + 1)
-            yield from map(Found, _token_row(tokens, convention))
+            tokens = body.replace(",", " ").split()
+            numbers = [tolerant_json.number(token) for token in tokens]
+            yield from map(Found, _number_row(numbers, convention))
         else:
             yield Found(None, "truncated")
 
@@ -64,8 +65,9 @@ def code_boxes(text: str, convention: Box3dConvention) -> Iterator[Found]:
     for match in _CALL.finditer(text):
         body, closed = match.groups()
         if closed:
-            _, *tokens = body.split(",", maxsplit=len(convention.slots) + 2)
-            yield from map(Found, _token_row(tokens, convention))
+            _, *tokens = body.split(",")
+            numbers = [tolerant_json.number(token.strip()) for token in tokens]
+            yield from map(Found, _number_row(numbers, convention))
         else:
             yield Found(None, "truncated")
 
@@ -99,12 +101,6 @@ _ID_TEXT = re.compile(r"(<OBJ)?([0-9]{1,9})(?(1)>)")
 _MAY_GO_ON = "0123456789.%０１２３４５６７８９．％"  # what a number that is cut may end in
 _QUOTES = "\"'“‘"
 _CLOSERS = "]" * tolerant_json.MAX_DEPTH + "}" * tolerant_json.MAX_DEPTH
-
-
-def _token_row(tokens: list[str], convention: Box3dConvention) -> Iterator[Row]:
-    """Yield the row that tokens are; beyond one more than a row has, they are one token."""
-    read = [tolerant_json.number(token.strip()) for token in tokens[: len(convention.slots) + 1]]
-    yield from _number_row(read, convention)
 
 
 def _number_row(numbers: list[Any], convention: Box3dConvention) -> Iterator[Row]:
