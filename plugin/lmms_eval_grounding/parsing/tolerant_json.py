@@ -68,10 +68,10 @@ class Value(NamedTuple):
         return (self.start, self.end) == (0, len(text))
 
 
-def values(text: str, start: int = 0) -> Iterator[Value]:
+def values(text: str) -> Iterator[Value]:
     """Yield the JSON objects and lists of a text in order, whatever stands around them."""
     strict = True
-    opener = _OPENER.search(text, start)
+    opener = _OPENER.search(text)
     while opener:
         value = _strict(text, opener.start()) if strict else None
         # One refusal is enough: each costs the library a count of all lines before it.
