@@ -78,7 +78,9 @@ def mini_documents(benchmark: str) -> list[Document]:
 
 def golden_case(benchmark: str, description: str) -> Case:
     """Return a golden case of a task by its description."""
-    (case,) = [c for c in load_cases(f"tasks/{benchmark}") if c.description == description]
+    found = [c for c in load_cases(f"tasks/{benchmark}") if c.description == description]
+    assert found, f"golden_cases/tasks/{benchmark}.json has no case {description!r}"
+    (case,) = found
     return case
 
 

@@ -90,7 +90,7 @@ def test_script_says_how_to_use_it() -> None:
 
 
 def test_the_table_has_all_benchmarks_and_rows(script) -> None:
-    assert sorted(f"differences/{name}" for name in script.TEXTS) == FILES
+    assert sorted(f"differences/{name}" for name in script.TEXTS) == FILES, "TEXTS and the files differ"
     lines = script.table().splitlines()
     assert len(lines) == 2 + len(ROWS)
     for name in FILES:
@@ -159,7 +159,9 @@ def test_official_values_follow_from_the_rules(id: str) -> None:
 def test_recipe_value_follows_from_the_recipe(script, id: str) -> None:
     case, row = CASES[id], ROWS[id]
     name = script.reported_name(case).replace(">", "@")  # the recipe has no strict option
-    recipe = RECIPES[case.spec.split("/")[1]]
+    benchmark = case.spec.split("/")[1]
+    assert benchmark in RECIPES, f"circulating_recipes.py has no recipe for {benchmark}"
+    recipe = RECIPES[benchmark]
     assert ("recipe" in row) == (name in recipe([ORDINARY]))
     if "recipe" not in row:
         return

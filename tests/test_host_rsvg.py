@@ -131,7 +131,7 @@ def test_the_oracle_is_read_back_with_every_profile(
     assert reported(run)["Pr@0.5"] == precisions(ious)["Pr@0.5"]
     certain = [is_certain_hit(load_profile(name), document) for document in MINI]
     assert all(value >= Fraction(1, 2) for value, sure in zip(ious, certain, strict=True) if sure)
-    assert all(certain) == (name not in COARSE)
+    assert all(certain) == (name not in COARSE), f"put {name} into COARSE, or take it out"
     if all(certain):
         assert reported(run)["Pr@0.5"] == 100
     assert sum(certain) >= len(MINI) / 2

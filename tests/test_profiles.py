@@ -70,7 +70,10 @@ def test_example_is_a_reply_with_the_box_of_all_examples(name: str) -> None:
     assert (parsed.status, parsed.flags) == ("ok", ())
     (box,) = parsed.boxes
     bound = EXAMPLE_ERRORS.get(name, 0.5) + 1e-9
-    assert all(abs(a - b) <= bound for a, b in zip(box, EXAMPLE_BOX, strict=True)), box
+    assert all(abs(a - b) <= bound for a, b in zip(box, EXAMPLE_BOX, strict=True)), (
+        f"{box} is not within {bound} px of {EXAMPLE_BOX}; EXAMPLE_ERRORS has the bounds of "
+        "profiles with coarser numbers"
+    )
 
 
 @pytest.mark.parametrize("name", profile_names("box"))
@@ -82,7 +85,7 @@ def test_example_is_what_the_profile_writes(name: str) -> None:
 @pytest.mark.parametrize("name", profile_names("box"))
 def test_profile_has_a_golden_case(name: str) -> None:
     used = {case.input["profile"].partition(":")[0] for case in load_cases("parsers")}
-    assert name in used
+    assert name in used, f"no case in golden_cases/parsers/ has the profile {name}"
 
 
 def test_an_unknown_profile_is_refused_with_the_names_that_exist() -> None:

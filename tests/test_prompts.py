@@ -50,10 +50,19 @@ FIXED_WORDS = {
 
 def rendered(benchmark: str) -> dict[str, str]:
     asked = BENCHMARKS[benchmark]
+    names = profile_names(asked.answer)
+    missing = set(names) - declared(benchmark).keys()
+    assert not missing, f"tasks/{benchmark}/prompts.yaml has no prompt for {sorted(missing)}"
     return {
         name: prompt_text(benchmark, load_profile(name), expression=asked.expression)
-        for name in profile_names(asked.answer)
+        for name in names
     }
+
+
+def declared(benchmark: str) -> dict[str, str]:
+    path = REPOSITORY / "tasks" / benchmark / "prompts.yaml"
+    prompts: dict[str, str] = yaml.safe_load(path.read_text("utf-8"))["prompts"]
+    return prompts
 
 
 def template(benchmark: str) -> dict[str, Any]:
@@ -72,9 +81,7 @@ def test_prompts_are_those_of_the_snapshot(benchmark: str) -> None:
 def test_there_is_a_prompt_for_each_profile_that_can_answer_and_for_no_other(
     benchmark: str,
 ) -> None:
-    path = REPOSITORY / "tasks" / benchmark / "prompts.yaml"
-    prompts = yaml.safe_load(path.read_text("utf-8"))["prompts"]
-    assert set(prompts) == set(profile_names(BENCHMARKS[benchmark].answer))
+    assert set(declared(benchmark)) == set(profile_names(BENCHMARKS[benchmark].answer))
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)

@@ -27,7 +27,8 @@ def test_every_metric_is_listed_with_its_names_and_its_unit() -> None:
         for spec in spec_names()
         if spec.startswith("metrics/") and "reported_as" in meaning(spec)
     }
-    assert rows.keys() == reported.keys()
+    differ = sorted(rows.keys() ^ reported.keys())
+    assert not differ, f"spec/README.md, its table or spec/metrics/ lacks {differ}"
     for spec, row in rows.items():
         names, unit = row.rsplit(" | ", 1)
         assert unit == meaning(spec)["unit"]

@@ -35,4 +35,6 @@ def test_a_wrong_choice_is_refused(
     for module in (samples, overlap, rsvg, gres, mmscan):
         monkeypatch.setattr(module, "unique_samples", choice)
     refused = [case for case in cases if not passes(case, own_answer)]
-    assert "each-sample-once" in {rule for case in refused for rule in case.rules}
+    assert "each-sample-once" in {rule for case in refused for rule in case.rules}, (
+        "no case of each-sample-once has records of one id that differ"
+    )
