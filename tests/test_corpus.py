@@ -170,10 +170,10 @@ def test_lint_reads_the_files_of_differences(monkeypatch: pytest.MonkeyPatch) ->
     assert all(": there is no case 'metrics/" in problem for problem in problems)
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.startswith("metrics/")])
-def test_metric_takes_the_inputs_that_its_spec_names(spec: str) -> None:
-    _, module, name = spec.split("/")
-    function = getattr(importlib.import_module(f"lmms_eval_grounding.metrics.{module}"), name)
+@pytest.mark.parametrize("spec", [s for s in SPECS if s.startswith(("geometry/", "metrics/"))])
+def test_function_takes_the_inputs_that_its_spec_names(spec: str) -> None:
+    kind, module, name = spec.split("/")
+    function = getattr(importlib.import_module(f"lmms_eval_grounding.{kind}.{module}"), name)
     inputs = read_json("spec", f"{spec}.json")["properties"]["input"]["properties"]
     assert list(inspect.signature(function).parameters) == list(inputs)
 

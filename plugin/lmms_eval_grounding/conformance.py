@@ -8,6 +8,8 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from .benchmarks.host import items_of
 from .corpus import Case, is_met, read_json, reply_text
 from .geometry.boxes3d import rotation_from_euler
@@ -36,29 +38,36 @@ def own_answer(case: Case) -> Any:
         return {"error": "ValueError"}
 
 
-def _metric(case: Case) -> Any:
-    _, benchmark, name = case.spec.split("/")
-    module = importlib.import_module(f"lmms_eval_grounding.metrics.{benchmark}")
-    return getattr(module, name)(**_with_masks(case.input, _input_schema(case.spec)))
+def _called(case: Case) -> Any:
+    """Return what the function of a spec's name and path makes of a case's input."""
+    kind, module, name = case.spec.split("/")
+    function = getattr(importlib.import_module(f"{__package__}.{kind}.{module}"), name)
+    result = function(**_converted(case.input, _schema(case.spec, "input"), _TAKEN))
+    plain = result.tolist() if isinstance(result, np.ndarray) else result
+    return _converted(plain, _schema(case.spec, "expected"), _RETURNED)
 
 
-def _with_masks(values: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of a case as functions take it: masks, written as rows, become RLE."""
-    return {
-        name: rle_from_rows(value) if value and _is_mask(schema["properties"][name]) else value
-        for name, value in values.items()
-    }
-
-
-def _is_mask(schema: dict[str, Any]) -> bool:
-    """Return whether a value is a mask, or null, by the type that its schema refers to."""
-    kinds = schema.get("anyOf", [schema])
-    return any(kind.get("$ref", "").endswith("types.json#/$defs/mask") for kind in kinds)
+def _converted(
+    value: Any, schema: dict[str, Any], conversions: dict[str, Callable[[Any], Any]]
+) -> Any:
+    """Return a value with its parts converted, each by the type that the schema refers to."""
+    for kind in schema.get("anyOf", [schema]):
+        of_type = conversions.get(kind.get("$ref", "").rpartition("/")[2])
+        if of_type and value is not None:
+            return of_type(value)
+        if "items" in kind and isinstance(value, list):
+            return [_converted(item, kind["items"], conversions) for item in value]
+        if "properties" in kind and isinstance(value, dict):
+            return {
+                name: _converted(item, kind["properties"].get(name, {}), conversions)
+                for name, item in value.items()
+            }
+    return value
 
 
 @cache
-def _input_schema(spec: str) -> dict[str, Any]:
-    schema: dict[str, Any] = read_json("spec", f"{spec}.json")["properties"]["input"]
+def _schema(spec: str, part: str) -> dict[str, Any]:
+    schema: dict[str, Any] = read_json("spec", f"{spec}.json")["properties"][part]
     return schema
 
 
@@ -103,9 +112,8 @@ def _task(case: Case) -> Any:
     Where a case has scenes, a document names its own by its ``scan_id``.
     """
     benchmark = importlib.import_module(f"lmms_eval_grounding.benchmarks.{case.spec[6:]}")
-    schema = _input_schema(case.spec)["properties"]["docs"]["items"]
-    options = dict(case.input)
-    docs = [_with_masks(doc, schema) for doc in options.pop("docs")]
+    options = _converted(case.input, _schema(case.spec, "input"), _TAKEN)
+    docs = options.pop("docs")
     replies = map(reply_text, options.pop("replies"))
     profile = load_profile(options.pop("profile"))
     scenes = {scan_id: _scene(given) for scan_id, given in options.pop("scenes", {}).items()}
@@ -119,8 +127,13 @@ def _task(case: Case) -> Any:
     }
 
 
+# How functions take a value that cases write in a type of spec/types.json, and how they return one.
+_TAKEN: dict[str, Callable[[Any], Any]] = {"mask": rle_from_rows, "bytes": bytes.fromhex}
+_RETURNED: dict[str, Callable[[Any], Any]] = {"mask": rows_from_rle, "exact_cuboid": _cuboid}
+
 _ANSWERS: dict[str, Callable[[Case], Any]] = {
-    "metrics": _metric,
+    "geometry": _called,
+    "metrics": _called,
     "parsers": _parser,
     "tasks": _task,
 }

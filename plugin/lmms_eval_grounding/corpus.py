@@ -74,7 +74,7 @@ def read_json(folder: str, path: str) -> dict[str, Any]:
 
 @cache
 def meaning(spec: str) -> dict[str, Any]:
-    """Return what a spec states under ``x-metric``, ``x-parser`` or ``x-task``."""
+    """Return what a spec states under the key of its kind, such as ``x-metric``."""
     data = read_json("spec", f"{spec}.json")
     stated: dict[str, Any] = next(data[key] for key in data if key.startswith("x-"))
     return stated

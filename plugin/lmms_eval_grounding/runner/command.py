@@ -103,7 +103,7 @@ def chosen_cases(options: argparse.Namespace) -> list[Case]:
 
 def _benchmark(case: Case) -> str:
     kind, name, *_ = case.spec.split("/")
-    return "" if kind == "parsers" else name.partition("_")[0]
+    return name.partition("_")[0] if kind in ("metrics", "tasks") else ""
 
 
 def _metric(case: Case) -> str:

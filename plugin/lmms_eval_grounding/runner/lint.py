@@ -15,12 +15,12 @@ from ..corpus import Case, json_names, load_cases, read_json, spec_names
 from .differences import row_problems
 from .known_failures import form_problems
 
-KINDS = ("metrics", "parsers", "tasks")
+KINDS = ("geometry", "metrics", "parsers", "tasks")
 _WORDS_OF_TESTS = {"should", "must", "test"}
 
 
 def stated_specs() -> list[str]:
-    """Return the paths of all specs of metrics, parsers and tasks, without their ending."""
+    """Return the paths of all specs that have cases, without their ending."""
     return [name for name in json_names("spec") if name.partition("/")[0] in KINDS]
 
 
