@@ -90,7 +90,9 @@ def test_script_says_how_to_use_it() -> None:
 
 
 def test_the_table_has_all_benchmarks_and_rows(script) -> None:
-    assert sorted(f"differences/{name}" for name in script.TEXTS) == FILES, "TEXTS and the files differ"
+    assert sorted(f"differences/{name}" for name in script.TEXTS) == FILES, (
+        "TEXTS and the files differ"
+    )
     lines = script.table().splitlines()
     assert len(lines) == 2 + len(ROWS)
     for name in FILES:
