@@ -15,7 +15,7 @@ import pytest
 from conftest import REPOSITORY
 
 from lmms_eval_grounding.cli import main
-from lmms_eval_grounding.corpus import Case, exact_number, load_cases
+from lmms_eval_grounding.corpus import Case, exact_number, load_cases, meaning
 from lmms_eval_grounding.runner.answer import Answer
 from lmms_eval_grounding.runner.report import failure_text
 from lmms_eval_grounding.runner.verdict import judged
@@ -571,3 +571,40 @@ def test_a_failure_of_an_object_says_which_entries_differ_and_shows_the_profile(
     metric = next(case for case in RSVG if is_metric(case, "sample_record"))
     got = {**metric.expected, "more": 1}
     assert "  differs   more is not expected" in failure_text(judged(metric, Answer(result=got)))
+
+
+def test_a_text_for_a_number_is_told_and_a_long_profile_is_shown_whole() -> None:
+    case = next(case for case in RSVG if case.expected == "2/5")
+    assert "  differs   a text, where a number is due" in failure_text(
+        judged(case, Answer(result="2/5"))
+    )
+    case = next(case for case in load_cases("parsers/") if case.input["profile"] == "prompt")
+    text = failure_text(judged(case, Answer(result={})))
+    (shown,) = re.findall(r"^  profile   (.*)$", text, re.MULTILINE)
+    profile = json.loads(shown)
+    assert profile["name"] == "prompt"
+    assert {"keys", "corner_keys", "space", "order", "bare"} <= profile["box"].keys()
+    assert "write" not in profile["box"]
+
+
+def test_specs_that_are_skipped_wholly_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes(tmp_path, "--command", PYTHON_EXAMPLE, "--benchmark", "rsvg")
+    lines = capsys.readouterr().out.splitlines()
+    skipped = "skipped wholly: metrics/rsvg/cumulative_iou, metrics/rsvg/sample_record, tasks/rsvg"
+    assert lines[-2] == skipped
+    assert lines[-1].endswith("of 3 specs")
+
+
+def test_specs_are_explained_without_running_anything(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ["--explain", "--spec", "metrics/gres"]
+    assert main(["conformance", *chosen]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for spec in {case.spec for case in load_cases("metrics/gres")}:
+        stated = meaning(spec)
+        assert spec in text
+        for rule, sentence in stated["rules"].items():
+            assert f"rule {rule}: {sentence}" in text
+    assert "input min_pixels (default 1) A mask of fewer foreground pixels is empty." in text
+    assert "reported N-acc unit percent tolerance 1e-12" in text

@@ -12,6 +12,7 @@ from ..corpus import Case, load_cases
 from ..json_files import check_writable, write_whole
 from .answer import Answer
 from .answers import own_answers, program_answers
+from .explain import statement
 from .known_failures import KnownFailures, load_known_failures
 from .report import failure_text, failures_first_of_each, json_report, junit_report, summary, table
 from .verdict import Verdict, judged
@@ -27,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--command", metavar="CMD", help="a program: cases in, answers out, line by line"
     )
     which.add_argument("--python", metavar="MODULE:FUNCTION", help="called with spec and input")
+    which.add_argument(
+        "--explain", action="store_true", help="run nothing; say what the chosen specs ask for"
+    )
     which.add_argument("--lint", action="store_true", help="check the corpus itself instead")
     under_test.add_argument(
         "--timeout", type=float, default=60.0, metavar="S", help="for each case (default: 60)"
@@ -67,12 +71,15 @@ def run(options: argparse.Namespace) -> int:
         problems = corpus_problems()
         print("\n".join(problems) or "the corpus keeps its rules")
         return 1 if problems else 0
+    cases = chosen_cases(options)
+    if options.explain:
+        print("\n\n".join(statement(spec) for spec in dict.fromkeys(case.spec for case in cases)))
+        return 0
     for path in (options.json, options.junit):
         check_writable(path)
     known = KnownFailures()
     if options.known_failures:
         known = load_known_failures(options.known_failures)
-    cases = chosen_cases(options)
     verdicts = [
         judged(case, answer, *known)
         for case, answer in zip(cases, _answers(cases, options), strict=True)

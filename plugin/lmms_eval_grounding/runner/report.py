@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -36,15 +37,25 @@ def counts_by_rule(verdicts: Iterable[Verdict], spec: str) -> dict[str, Counts]:
 
 
 def table(verdicts: Sequence[Verdict], with_rules: bool = False) -> Iterator[str]:
-    """Yield a line per spec, and below it one per rule where a case failed, or everywhere."""
+    """Yield a line per spec, and below it one per rule where a case failed, or everywhere.
+
+    Specs of which every case was skipped are named at the end: a misspelt one shows there.
+    """
     shown = [name for name in OUTCOMES if name in {v.outcome for v in verdicts} | {"passed"}]
     yield " ".join(["spec / rule".ljust(48), *(name.rjust(15) for name in shown)])
+    skipped = []
     for spec, counts in counts_by_spec(verdicts).items():
+        if set(counts) == {"skipped"}:
+            skipped.append(spec)
+            continue
         yield _row(spec, counts, shown)
         if with_rules or any(v.is_failure for v in verdicts if v.case.spec == spec):
             for rule, of_rule in counts_by_rule(verdicts, spec).items():
                 yield _row(f"  {rule}", of_rule, shown)
     yield _row("all cases", Counter(v.outcome for v in verdicts), shown)
+    if skipped:
+        names = f"skipped wholly: {', '.join(skipped)}"
+        yield textwrap.fill(names, 112, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _row(name: str, counts: Counts, shown: Sequence[Outcome]) -> str:
@@ -76,13 +87,15 @@ def failure_text(verdict: Verdict) -> str:
     got = verdict.detail if _has_no_result(verdict) else _short(plain(verdict.got))
     rows = [
         ("input", _short(case.input)),
-        *(("profile", _short(request(case)["input"]["profile"])) for _ in _profiles(case)),
+        ("profile", _profile_text(case)),
         ("expected", f"{_short(case.expected)}  (tolerance {stated['tolerance']:g})"),
         ("got", got),
         *(("differs", difference) for difference in _differences(verdict)),
         *(("because", f"{rule}: {stated['rules'][rule]}") for rule in case.rules),
         ("", case.comment),
     ]
+    if verdict.outcome == "not_run":
+        rows = [("got", got)]
     title = f"{verdict.outcome.upper().replace('_', ' ')}  {case}"
     return "\n".join([title, *(f"  {name:10}{value}" for name, value in rows if value)])
 
@@ -156,14 +169,24 @@ def _has_no_result(verdict: Verdict) -> bool:
     return verdict.outcome != "unexpected_pass" and bool(verdict.detail)
 
 
-def _profiles(case: Case) -> list[str]:
-    """Return the profile that a case names, if it does: its data decide what a reply means."""
-    return [case.input["profile"]] if "profile" in case.input else []
+def _profile_text(case: Case) -> str:
+    """Return the data of a case's profile that decide what its reply means; "" without one."""
+    if "profile" not in case.input:
+        return ""
+    declared = request(case)["input"]["profile"]
+    kinds = {
+        kind: {key: value for key, value in data.items() if key not in ("write", "example")}
+        for kind, data in declared.items()
+        if isinstance(data, dict)
+    }
+    return json.dumps({"name": declared["name"], **kinds})
 
 
 def _differences(verdict: Verdict) -> Iterator[str]:
     """Yield the entries of an object that are not the expected ones."""
     got, expected = plain(verdict.got), verdict.case.expected
+    if isinstance(got, str) and isinstance(expected, (int, float, str)) and got != "nan":
+        yield "a text, where a number is due"
     if not (isinstance(got, dict) and isinstance(expected, dict)) or "error" in (got | expected):
         return
     tolerance = meaning(verdict.case.spec)["tolerance"]
