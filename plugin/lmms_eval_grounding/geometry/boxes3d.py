@@ -25,6 +25,10 @@ _CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z i
 _TURNING_PLANE = {"X": (1, 2), "Y": (2, 0), "Z": (0, 1)}
 
 
+def _floats(values: ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
 def rotation_from_euler(angles: ArrayLike, order: str) -> Floats:
     """Return the rotation matrices of Euler angles.
 
@@ -46,7 +50,7 @@ def rotation_from_euler(angles: ArrayLike, order: str) -> Floats:
     ValueError
         Unknown order, or not three angles.
     """
-    angles = np.asarray(angles, dtype=np.float64)
+    angles = _floats(angles)
     if angles.shape[-1:] != (3,):
         raise ValueError(f"angles must be (..., 3), got {angles.shape}")
     if sorted(order) not in (list("XYZ"), list("xyz")):
@@ -80,7 +84,7 @@ def euler_from_rotation(rotation: ArrayLike) -> Floats:
         Radians, the second in [-pi/2, pi/2]. At gimbal lock (the second at +-pi/2) the first and
         third are not unique; the triple returned still gives the same matrix.
     """
-    r = np.asarray(rotation, dtype=np.float64)
+    r = _floats(rotation)
     a = np.arctan2(-r[..., 0, 1], r[..., 1, 1])
     # b and c are read off Rz(-a) @ R = Rx(b) @ Ry(c): near gimbal lock rounding makes `a`
     # arbitrary, and this way they make up for it.
@@ -96,7 +100,7 @@ def corners(boxes: ArrayLike) -> Floats:
     Corner 0 has all three local coordinates at their minimum, corner 7 at their maximum, local
     z changes fastest.
     """
-    boxes = np.asarray(boxes, dtype=np.float64)
+    boxes = _floats(boxes)
     local = _CORNERS * boxes[..., None, 3:6]
     rotation = rotation_from_euler(boxes[..., 6:], "ZXY")
     points: Floats = local @ np.swapaxes(rotation, -1, -2) + boxes[..., None, :3]
@@ -105,14 +109,14 @@ def corners(boxes: ArrayLike) -> Floats:
 
 def volumes(boxes: ArrayLike) -> Floats:
     """Return the volumes of boxes, (..., 9) -> (...), cubic metres."""
-    product: Floats = np.prod(np.asarray(boxes, dtype=np.float64)[..., 3:6], axis=-1)
+    product: Floats = np.prod(_floats(boxes)[..., 3:6], axis=-1)
     return product
 
 
 def is_valid(boxes: ArrayLike) -> Mask:
     """Return which boxes are cuboids, (..., 9) -> (...): all numbers finite, all sizes above 0."""
-    boxes = np.asarray(boxes, dtype=np.float64)
-    valid: Mask = np.isfinite(boxes).all(axis=-1) & (boxes[..., 3:6] > 0).all(axis=-1)
+    boxes = _floats(boxes)
+    valid: Mask = np.all(np.isfinite(boxes), axis=-1) & np.all(boxes[..., 3:6] > 0, axis=-1)
     return valid
 
 
@@ -138,8 +142,8 @@ def transform(boxes: ArrayLike, pose: ArrayLike) -> Floats:
     ValueError
         The pose is not rigid to `POSE_TOLERANCE`: scaled, mirrored, transposed, not finite.
     """
-    boxes = np.asarray(boxes, dtype=np.float64)
-    pose = np.asarray(pose, dtype=np.float64)
+    boxes = _floats(boxes)
+    pose = _floats(pose)
     if pose.shape != (4, 4) or not is_rigid(pose):
         raise ValueError(f"pose must be a rigid (4, 4) transform, got {pose.tolist()}")
     turn, shift = pose[:3, :3], pose[:3, 3]
@@ -159,11 +163,11 @@ def is_rigid(poses: ArrayLike) -> Mask:
     ValueError
         The array is not (..., 4, 4).
     """
-    poses = np.asarray(poses, dtype=np.float64)
+    poses = _floats(poses)
     if poses.shape[-2:] != (4, 4):
         raise ValueError(f"poses must be (..., 4, 4), got {poses.shape}")
     finite = np.isfinite(poses).all(axis=(-2, -1))
-    turn = np.where(finite[..., None, None], poses, 0.0)[..., :3, :3]
+    turn = poses[..., :3, :3]
     homogeneous = (poses[..., 3, :] == [0.0, 0.0, 0.0, 1.0]).all(axis=-1)
     with np.errstate(over="ignore", invalid="ignore"):
         skew = np.abs(np.swapaxes(turn, -1, -2) @ turn - np.eye(3)).max(axis=(-2, -1))
@@ -203,8 +207,9 @@ def iou_matrix(preds: ArrayLike, targets: ArrayLike) -> Floats:
     preds, targets = _box_rows(preds, "preds"), _box_rows(targets, "targets")
     invalid = np.flatnonzero(~is_valid(targets))
     if invalid.size:
-        row = invalid[0]
-        raise ValueError(f"targets[{row}] is not a finite box of positive size: {targets[row]}")
+        raise ValueError(
+            f"targets[{invalid[0]}] is not a finite box of positive size: {targets[invalid[0]]}"
+        )
     result = np.zeros((len(preds), len(targets)))
     kept = np.flatnonzero(is_valid(preds))
     n_pairs = len(kept) * len(targets)
@@ -219,7 +224,7 @@ def iou_matrix(preds: ArrayLike, targets: ArrayLike) -> Floats:
 
 
 def _box_rows(boxes: ArrayLike, name: str) -> Floats:
-    rows = np.asarray(boxes, dtype=np.float64)
+    rows = _floats(boxes)
     if rows.size == 0:
         return rows.reshape(0, 9)
     if rows.ndim != 2 or rows.shape[1] != 9:
@@ -230,14 +235,9 @@ def _box_rows(boxes: ArrayLike, name: str) -> Floats:
 def _spheres_meet(boxes: Floats, others: Floats) -> Mask:
     """Return whether the bounding spheres of box i of either have a point in common."""
     gap = boxes[:, :3] - others[:, :3]
-    reach = (_norm(boxes[:, 3:6]) + _norm(others[:, 3:6])) / 2
-    meet: Mask = _norm(gap) <= reach
+    reach = (np.linalg.norm(boxes[:, 3:6], axis=1) + np.linalg.norm(others[:, 3:6], axis=1)) / 2
+    meet: Mask = np.linalg.norm(gap, axis=1) <= reach
     return meet
-
-
-def _norm(vectors: Floats) -> Floats:
-    length: Floats = np.sqrt(np.einsum("ni,ni->n", vectors, vectors))
-    return length
 
 
 def _pair_iou(boxes: Floats, others: Floats) -> Floats:

@@ -40,7 +40,7 @@ def covered_share(centre: Floats, half_edges: Floats) -> Floats:
     """
     n = len(centre)
     points = np.swapaxes(half_edges @ _CORNERS.T + centre[:, :, None], 0, 1)
-    xyz = points[:, :, _FACES].reshape(3, -1)
+    xyz = points[:, :, _FACES].reshape(3, 24 * n)
     face = np.repeat(np.arange(6 * n), 4)
     for axis, side in ((2, -1.0), (0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
         xyz, face = _clipped(xyz, face, axis, side)

@@ -98,7 +98,7 @@ def rle_from_polygons(value: object, height: int, width: int) -> Rle:
     outlines = [part.ravel().tolist() for part in parts]
     filled = coco_mask.frPyObjects(outlines, height, width) if outlines else []
     return union(
-        [{"size": part["size"], "counts": part["counts"].decode("ascii")} for part in filled],
+        [{"size": part["size"], "counts": part["counts"].decode()} for part in filled],
         (height, width),
     )
 
@@ -156,7 +156,7 @@ def _rle_from_rectangles(
     rectangles: Sequence[tuple[int, int, int, int]], height: int, width: int
 ) -> Rle:
     """Return the union of pixel rectangles ``(left, top, right, bottom)``, far ends exclusive."""
-    left, top, right, bottom = np.array(rectangles, np.int64).reshape(-1, 4).T
+    left, top, right, bottom = np.array(rectangles, np.int64).reshape(len(rectangles), 4).T
     widths = right - left
     first_columns = np.repeat(left - np.add.accumulate(widths) + widths, widths)
     columns = (first_columns + np.arange(first_columns.size)) * height

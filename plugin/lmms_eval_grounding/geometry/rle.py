@@ -53,7 +53,7 @@ def rle_from_coco(value: object, size: Sequence[int] | None = None) -> Rle:
     text = _ascii(counts)
     (ends,) = run_lengths.ends_from_texts([text], total)
     if run_lengths.is_canonical(text, ends):
-        return {"size": [height, width], "counts": text.decode("ascii")}
+        return {"size": [height, width], "counts": text.decode()}
     return rle_from_boundaries(run_lengths.boundaries_from_ends(ends), height, width)
 
 
@@ -85,13 +85,8 @@ def checked_size(size: object) -> tuple[int, int]:
 def _ascii(counts: object) -> bytes:
     """Return compressed counts as bytes."""
     if isinstance(counts, str):
-        if counts[:2] in ("b'", 'b"'):
-            raise MaskError(
-                f"counts are the printed form of bytes, {shown(counts)}; "
-                "write bytes.decode('ascii'), not str(bytes)"
-            )
         if counts.isascii():
-            return counts.encode("ascii")
+            return counts.encode()
         raise MaskError(f"counts are {shown(counts)}, which is not ASCII")
     if isinstance(counts, bytes):
         return counts
@@ -212,8 +207,10 @@ def rle_from_array(array: npt.NDArray[np.bool_ | np.integer]) -> Rle:
         For another type (a map of floats is thresholded by whoever knows where) or shape.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biu":
-        found = getattr(array, "dtype", type(array).__name__)
-        raise MaskError(f"a mask array holds bools or integers, not {found}")
+        raise MaskError(
+            "a mask array holds bools or integers, "
+            f"not {getattr(array, 'dtype', type(array).__name__)}"
+        )
     if array.ndim != 2:
         raise MaskError(f"a mask array has 2 dimensions, not the shape {array.shape}")
     height, width = checked_size(array.shape)
@@ -252,8 +249,8 @@ def rle_from_rows(rows: Sequence[str]) -> Rle:
     text = "".join(rows)
     if set(text) - {"0", "1"}:
         raise MaskError(f"rows hold {shown(''.join(sorted(set(text))))}; they are of '0' and '1'")
-    cells = np.frombuffer(text.encode("ascii"), np.uint8) == ord("1")
-    return rle_from_array(cells.reshape(len(rows), -1))
+    cells = np.frombuffer(text.encode(), np.uint8) == ord("1")
+    return rle_from_array(cells.reshape(len(rows), len(rows[0])))
 
 
 def rows_from_rle(rle: Rle) -> list[str]:
@@ -265,4 +262,4 @@ def rows_from_rle(rle: Rle) -> list[str]:
         For an invalid mask.
     """
     characters = np.where(array_from_rle(rle), np.uint8(ord("1")), np.uint8(ord("0")))
-    return [row.tobytes().decode("ascii") for row in characters]
+    return [row.tobytes().decode() for row in characters]

@@ -106,8 +106,8 @@ def _numbers(texts: Sequence[bytes]) -> tuple[Positions, list[int]]:
     if _INVALID in values:
         code = joined[values.index(_INVALID)]
         raise MaskError(
-            f"counts hold the character {chr(code)!r} (code {code}); "
-            "compressed counts are written in the characters '0' to 'o' (codes 48 to 111)"
+            f"counts hold the character {chr(code)!r} (code {code}); compressed counts are written "
+            "in '0' to 'o' (codes 48 to 111), as bytes.decode() gives them, and str() does not"
         )
     bases = np.frombuffer(joined.translate(_GROUP_BASES), np.int8)
     last = (bases == 0).nonzero()[0]
@@ -156,10 +156,9 @@ def ends_from_list(runs: Sequence[object], total: int) -> Positions:
     if len(runs) > total + SPARE_CHARACTERS:
         raise MaskError(f"counts have {len(runs)} runs, more than a mask of {total} pixels needs")
     for run in runs:
-        # The bound keeps what follows within 64 bits.
-        if not (is_whole(run) and -(2**62) < run < 2**62):
+        if not (is_whole(run) and 0 <= run <= total):
             raise MaskError(
-                f"counts hold {shown(run)}; uncompressed counts are whole numbers, one a run"
+                f"counts hold a run of {shown(run)}; a run has 0 to {total} pixels, a whole number"
             )
     return _ends(np.array(runs, np.int64), total)
 
@@ -222,4 +221,4 @@ def text_from_boundaries(boundaries: Positions, total: int) -> str:
     groups = numbers[:, None] >> (5 * places) & 31
     groups[places < lengths[:, None] - 1] += 32
     written = (groups + 48).astype(np.uint8)[places < lengths[:, None]]
-    return bytes(written).decode("ascii")
+    return bytes(written).decode()
