@@ -235,9 +235,14 @@ def _box_rows(boxes: ArrayLike, name: str) -> Floats:
 def _spheres_meet(boxes: Floats, others: Floats) -> Mask:
     """Return whether the bounding spheres of box i of either have a point in common."""
     gap = boxes[:, :3] - others[:, :3]
-    reach = (np.linalg.norm(boxes[:, 3:6], axis=1) + np.linalg.norm(others[:, 3:6], axis=1)) / 2
-    meet: Mask = np.linalg.norm(gap, axis=1) <= reach
+    reach = (_norm(boxes[:, 3:6]) + _norm(others[:, 3:6])) / 2
+    meet: Mask = _norm(gap) <= reach
     return meet
+
+
+def _norm(vectors: Floats) -> Floats:
+    length: Floats = np.sqrt(np.einsum("ni,ni->n", vectors, vectors))
+    return length
 
 
 def _pair_iou(boxes: Floats, others: Floats) -> Floats:
