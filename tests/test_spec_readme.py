@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 
+from lmms_eval_grounding.conformance import own_answer
 from lmms_eval_grounding.contract import validator
 from lmms_eval_grounding.corpus import Case, is_met, meaning, read_json, spec_names
 from lmms_eval_grounding.parsing.boxes import parse_boxes
@@ -18,6 +19,7 @@ BLOCKS = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
 RECORDS = [json.loads(line) for line in BLOCKS[0].splitlines()]
 SAMPLES = [json.loads(line) for line in BLOCKS[1].splitlines()]
 PARSED = json.loads(BLOCKS[2])
+MEASURED = json.loads(BLOCKS[3])
 
 
 def test_every_metric_is_listed_with_its_names_and_its_unit() -> None:
@@ -68,6 +70,14 @@ def test_the_reply_has_the_result_that_is_shown() -> None:
     shown = json.loads(re.search(r"has `(\{.*?\})`", TEXT)[1])
     assert shown["boxes"] == [[800 * 0.25, 400 * 0.1, 800 * 0.75, 400 * 0.5]]
     assert is_met(Case("parsers/json_boxes", "a box", (), given, shown), asdict(parsed))
+
+
+def test_the_boxes_have_the_values_that_are_shown() -> None:
+    shown = json.loads(re.search(r"has `(\[.*?\])`:", TEXT)[1])
+    assert shown == [[1 / 2, 0]]  # one cube of two, and one that is apart
+    case = Case(MEASURED["spec"], "two targets", (), MEASURED["input"], shown)
+    assert list(validator(f"{case.spec}.json").iter_errors({**MEASURED, "expected": shown})) == []
+    assert is_met(case, own_answer(case))
 
 
 def test_the_vocabularies_are_whole() -> None:
