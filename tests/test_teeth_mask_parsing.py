@@ -480,7 +480,7 @@ STEP_FAULTS: list[Fault] = [
     replacing(mask_polygons, "Unclosed", Unclosed),
     replacing(mask_polygons, "_is_line", lambda vertices: False),
     replacing(mask_polygons, "_reaches_into", lambda *args: True),
-    replacing(mask_tokens, "_CORNERS", re.compile(r"(?!)")),
+    replacing(mask_tokens, "_BIN_RUN", re.compile(r"(?P<polygons>(?:<[a-z_0-9]+>\s*)+)")),
     replacing(mask_tokens, "_CUT_TOKEN", re.compile(r"(?!)")),
     replacing(mask_tokens, "DECODER_TOKEN", re.compile(r"\[SEG\]")),
     replacing(answer, "_after_reasoning", lambda text: text),

@@ -82,7 +82,7 @@ def _map_part(
         yield Part(fault=placed.fault or "zero_area")
         return
     try:
-        data = base64.b64decode(_DATA_URI.sub("", given, count=1), validate=True)
+        data = base64.b64decode(_DATA_URI.sub("", given), validate=True)
         costs.charge(data)
         rle = rle_from_probability_map(data, placed.whole, height, width, THRESHOLD)
     except ValueError:  # base64 that is none; a MaskError is one, too

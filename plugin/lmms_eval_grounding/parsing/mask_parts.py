@@ -49,7 +49,7 @@ class MaskReading(NamedTuple):
 
 
 def json_reading(text: str, parts_of: Callable[[Value], Iterator[Part]]) -> MaskReading:
-    """Return the parts of all JSON values in a text; of too many, a single fault.
+    """Return the parts of all JSON values in a text, as far as one more than there may be.
 
     Flags tell of the values that gave parts, and of a cut anywhere.
     """
@@ -60,9 +60,14 @@ def json_reading(text: str, parts_of: Callable[[Value], Iterator[Part]]) -> Mask
         parts += found
         if value.flag and (found or value.flag == "truncated"):
             flags.add(value.flag)
-        if len(parts) > MAX_PARTS:
-            return MaskReading([Part(fault="bad_mask")], frozenset(flags))
     return MaskReading(parts, frozenset(flags))
+
+
+def limited(reading: MaskReading) -> MaskReading:
+    """Return a reading, or one with a single fault in the place of too many parts."""
+    if len(reading.parts) > MAX_PARTS:
+        return reading._replace(parts=[Part(fault="bad_mask")])
+    return reading
 
 
 def is_given(value: Any) -> bool:

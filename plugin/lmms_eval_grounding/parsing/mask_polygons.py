@@ -42,7 +42,7 @@ def _keyed_values(data: Any, keys: tuple[str, ...], keyed: bool) -> Iterator[Any
         value, keyed = pending.pop()
         if isinstance(value, Pairs):
             pending += reversed([(item, key in keys) for key, item in value])
-        elif isinstance(value, list) and not (keyed and not _holds_object(value)):
+        elif isinstance(value, list) and (not keyed or _holds_object(value)):
             pending += [(item, keyed) for item in reversed(value)]
         elif keyed and is_given(value):
             yield value
@@ -118,27 +118,25 @@ def place_polygon(row: Row, convention: MaskConvention, width: int, height: int)
     xs, ys = row.numbers[::2], row.numbers[1::2]
     if convention.order == "yx":
         xs, ys = ys, xs
-    axes = space.axes(width, height)
-    for numbers, axis in zip((xs, ys), axes, strict=True):
+    x_axis, y_axis = space.axes(width, height)
+    for numbers, axis in ((xs, x_axis), (ys, y_axis)):
         if not (space.contains(min(numbers), axis) and space.contains(max(numbers), axis)):
             return Part(fault="out_of_space")
-    x, y = ([axis.pixel(n) for n in numbers] for numbers, axis in zip((xs, ys), axes, strict=True))
+    x, y = [x_axis.pixel(n) for n in xs], [y_axis.pixel(n) for n in ys]
     is_inside = min(x) >= 0 and max(x) <= width and min(y) >= 0 and max(y) <= height
     vertices = list(zip(x, y, strict=True))
     if _is_line(vertices) or not (is_inside or _reaches_into(vertices, width, height)):
         return Part(fault="zero_area")
     flags = [] if is_inside else ["clipped"]
-    if min(axis.extent for axis in axes) >= 100 and max(map(abs, row.numbers)) <= 1:
+    if min(x_axis.extent, y_axis.extent) >= 100 and max(map(abs, row.numbers)) <= 1:
         flags.append("scale_mismatch")
     return Part(polygon=tuple(chain.from_iterable(vertices)), flags=tuple(flags))
 
 
 def _is_line(vertices: list[tuple[float, float]]) -> bool:
     """Return whether all vertices lie on one line, or in one point."""
-    x0, y0 = vertices[0]
-    far_x, far_y = max(
-        ((x - x0, y - y0) for x, y in vertices), key=lambda offset: abs(offset[0]) + abs(offset[1])
-    )
+    (x0, y0), (x1, y1) = min(vertices), max(vertices)  # the ends of the line, if they do
+    far_x, far_y = x1 - x0, y1 - y0
     most = THINNEST * (far_x * far_x + far_y * far_y)
     return all(abs((x - x0) * far_y - (y - y0) * far_x) <= most for x, y in vertices)
 
@@ -146,4 +144,4 @@ def _is_line(vertices: list[tuple[float, float]]) -> bool:
 def _reaches_into(vertices: list[tuple[float, float]], width: int, height: int) -> bool:
     """Return whether a polygon has some area inside the image."""
     inside = polygons.clip(np.array(vertices), height, width)
-    return len(inside) > 2 and bool(np.ptp(inside, axis=0).all())
+    return bool(inside.size and np.ptp(inside, axis=0).all())

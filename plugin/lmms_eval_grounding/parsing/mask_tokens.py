@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..geometry.masks import MaskError, rle_from_grid
 from .convention import MaskConvention
-from .mask_parts import MAX_PARTS, NOTHING, MaskReading, Part
+from .mask_parts import NOTHING, MaskReading, Part
 from .mask_polygons import place_polygon, polygon_row
 
 BACKGROUND = "others"
@@ -28,13 +28,13 @@ def grid_labels(text: str, convention: MaskConvention, width: int, height: int) 
     """
     parts: list[Part] = []
     flags: set[str] = set()
-    for body, is_closed in _blocks(text):
+    for body, closer in _GRID.findall(text):
         part = _grid_part(body, convention.grid, width, height)
-        if part.fault and not is_closed:
+        if part.fault and not closer:
             flags.add("truncated")
         else:
             parts.append(part)
-    return _limited(parts, flags)
+    return MaskReading(parts, frozenset(flags))
 
 
 def location_polygons(
@@ -42,18 +42,15 @@ def location_polygons(
 ) -> MaskReading:
     """Read runs of ``<loc_x><loc_y>``: each is a polygon, whatever stands between two runs."""
     runs = [([run.group()], _is_cut(text, run)) for run in _LOCATION_RUN.finditer(text)]
-    last = text.rfind("<")
-    if last >= 0 and _CUT_TOKEN.match(text, last):  # of a run, or all that there is of one
-        runs += [] if any(is_cut for _, is_cut in runs) else [([""], True)]
+    if _CUT_TOKEN.search(text):  # behind a run, or all that there is of one
+        runs.append(([], True))
     return _polygons(runs, convention, width, height)
 
 
 def bin_polygons(text: str, convention: MaskConvention, width: int, height: int) -> MaskReading:
     """Read runs of ``<bin_x_y>``: two corners, then polygons with ``<separator>`` between them."""
-    runs = []
-    for run in _BIN_RUN.finditer(text):
-        vertices = _CORNERS.sub("", run.group(), count=1)
-        runs.append((vertices.split("<separator>"), _is_cut(text, run)))
+    found = _BIN_RUN.finditer(text)
+    runs = [(run["polygons"].split("<separator>"), _is_cut(text, run)) for run in found]
     return _polygons(runs, convention, width, height)
 
 
@@ -69,30 +66,15 @@ def decoder_tokens(text: str, convention: MaskConvention, width: int, height: in
     return MaskReading([NOTHING] if rejected else [])
 
 
+_GRID = re.compile(r"<seg>(.*?)(</seg>|\Z)", re.DOTALL)
 _LOCATION_RUN = re.compile(r"(?:<loc_[0-9]{1,4}>\s*)+")
 _BIN_RUN = re.compile(
-    r"<bin_[0-9]{1,4}_[0-9]{1,4}>\s*(?:<(?:bin_[0-9]{1,4}_[0-9]{1,4}|separator)>\s*)*"
+    r"(?:<bin_[0-9]{1,4}_[0-9]{1,4}>\s*){1,2}"
+    r"(?P<polygons>(?:<(?:bin_[0-9]{1,4}_[0-9]{1,4}|separator)>\s*)*)"
 )
-_CORNERS = re.compile(r"(?:<bin_[0-9]{1,4}_[0-9]{1,4}>\s*){1,2}")
 _CUT_TOKEN = re.compile(r"<[a-z_0-9]*\Z")
 _DIGITS = re.compile(r"[0-9]+")
 _COUNT = re.compile(r"\*[ \t]*([0-9]+)[ \t]*(?:\||\Z)")
-
-
-def _limited(parts: list[Part], flags: set[str]) -> MaskReading:
-    too_many = len(parts) > MAX_PARTS
-    return MaskReading([Part(fault="bad_mask")] if too_many else parts, frozenset(flags))
-
-
-def _blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what stands in ``<seg>``, and whether it is closed."""
-    opener, closer = "<seg>", "</seg>"
-    start = text.find(opener)
-    while start >= 0:
-        start += len(opener)
-        end = text.find(closer, start)
-        yield text[start : end if end >= 0 else None], end >= 0
-        start = text.find(opener, end) if end >= 0 else -1
 
 
 def _grid_part(body: str, side: int, width: int, height: int) -> Part:
@@ -109,20 +91,19 @@ def _grid_part(body: str, side: int, width: int, height: int) -> Part:
         return NOTHING
     if len(labels) > 1:
         return Part(fault="mixed_labels")
-    cells = [[int(label != BACKGROUND) for label, n in row for _ in range(n)] for row in sound]
+    cells = [[int(label != BACKGROUND) for label, n in row for _ in range(int(n))] for row in sound]
     try:
         return Part(rle=rle_from_grid(cells, height, width))
     except MaskError:  # the image is larger than a mask may be
         return Part(fault="bad_mask")
 
 
-def _runs(row: str) -> Iterator[tuple[str, int] | None]:
+def _runs(row: str) -> Iterator[tuple[str, float] | None]:
     """Yield the runs of a row, each from its end: labels hold any character. None: no run."""
     position = 0
     for count in _COUNT.finditer(row.rstrip()):
         label = " ".join(row[position : count.start()].split()).casefold()
-        # The first digits of a longer count are too many cells already.
-        yield (label, int(count[1].lstrip("0")[:6] or 0)) if label else None
+        yield (label, float(count[1])) if label else None  # of any number of digits
         position = count.end()
     if row[position:].strip():
         yield None
@@ -137,7 +118,8 @@ def _polygons(
         for tokens in polygons[:-1] if is_cut else polygons:
             numbers = [float(digits) for digits in _DIGITS.findall(tokens)]
             parts.append(place_polygon(polygon_row(numbers), convention, width, height))
-    return _limited(parts, {"truncated"} if any(is_cut for _, is_cut in runs) else set())
+    is_truncated = any(is_cut for _, is_cut in runs)
+    return MaskReading(parts, frozenset({"truncated"} if is_truncated else ()))
 
 
 def _is_cut(text: str, run: re.Match[str]) -> bool:

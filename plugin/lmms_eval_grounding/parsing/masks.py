@@ -6,7 +6,7 @@ from ..geometry.masks import MaskError, Rle, area, rle_from_boxes, rle_from_poly
 from .answer import final_answer
 from .boxes import parse_boxes
 from .convention import MaskConvention
-from .mask_parts import MaskReading, Part
+from .mask_parts import MaskReading, Part, limited
 from .mask_syntaxes import MASK_SYNTAXES
 from .none_answers import holds_nothing, says_none
 from .parsed import ParsedMask, Status
@@ -66,7 +66,7 @@ def _read(
     best, best_name = MaskReading([]), None
     flags: frozenset[str] = frozenset()
     for name in dict.fromkeys((*convention.syntaxes, "decoder_tokens")):
-        reading = MASK_SYNTAXES[name](text, convention, width, height)
+        reading = limited(MASK_SYNTAXES[name](text, convention, width, height))
         if reading.rank > best.rank:
             best, best_name = reading, name
         flags |= reading.flags & {"truncated"}  # the text is cut, whichever syntax decides
@@ -90,7 +90,7 @@ def _united(parts: list[Part], width: int, height: int) -> tuple[Rle | None, str
         if not rles and not area(filled):
             return None, "zero_area"
         rles.append(filled)
-    return (union(rles, (height, width)) if len(rles) > 1 else next(iter(rles), None)), None
+    return union(rles, (height, width)) if rles else None, None
 
 
 def _filled_boxes(reply: str | None, profile: Profile, width: int, height: int) -> ParsedMask:
