@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 from ..geometry.masks import MaskError, is_whole, rle_from_coco
@@ -42,13 +43,14 @@ def _rle_parts(data: Any, convention: MaskConvention, width: int, height: int) -
 
 def _masks_in(items: list[Any]) -> list[Any]:
     """Return the items that may be masks, and the first of those that are faulty ones."""
-    are_faulty = [not isinstance(item, list | Part) and is_given(item) for item in items]
-    first = are_faulty.index(True) if True in are_faulty else -1
-    return [
-        item
-        for place, (item, is_faulty) in enumerate(zip(items, are_faulty, strict=True))
-        if not is_faulty or place == first
-    ]
+    kept: list[Any] = []
+    has_fault = False
+    for item in items:
+        is_faulty = not isinstance(item, list | Part) and is_given(item)
+        if not (is_faulty and has_fault):
+            kept.append(item)
+        has_fault |= is_faulty
+    return kept
 
 
 def _rle_part(pairs: Pairs, width: int, height: int) -> Iterator[Part]:
@@ -85,24 +87,20 @@ def _fields(pairs: Pairs, convention: MaskConvention) -> Iterator[tuple[Any, boo
 
     Where the profile has a score threshold, masks without a score of that or more are replaced.
     """
-    scores = next((item for key, item in pairs if key == "scores"), None)
+    given = next((item for key, item in pairs if key == "scores"), None)
+    scores = given if isinstance(given, list) else []
+    threshold = convention.score_threshold
     for key, item in pairs:
         keyed = key in convention.keys and convention.syntaxes[0] == "json_rle"
-        if keyed and isinstance(item, list) and convention.score_threshold is not None:
-            given = scores if isinstance(scores, list) and len(scores) == len(item) else []
-            numbers = [json_number(score) for score in given] or [None] * len(item)
-            yield (
-                [
-                    _scored(mask, number, convention.score_threshold)
-                    for mask, number in zip(item, numbers, strict=True)
-                ],
-                keyed,
-            )
+        if keyed and isinstance(item, list) and threshold is not None:
+            padded = chain(scores, repeat(None))
+            yield [_scored(mask, next(padded), threshold) for mask in item], keyed
         else:
             yield item, keyed
 
 
-def _scored(mask: Any, score: float | None, threshold: float) -> Any:
-    if score is None or math.isnan(score):
+def _scored(mask: Any, score: Any, threshold: float) -> Any:
+    number = json_number(score)
+    if number is None or math.isnan(number):
         return Part(fault="not_numbers")
-    return mask if score >= threshold else NOTHING
+    return mask if number >= threshold else NOTHING
