@@ -47,6 +47,7 @@ from tqdm import tqdm
 from lmms_eval_grounding.contract import check
 from lmms_eval_grounding.corpus import load_cases, reply_text
 from lmms_eval_grounding.geometry.masks import (
+    MAX_SIDE,
     Rle,
     area,
     array_from_rle,
@@ -84,6 +85,8 @@ def seeds(rng: random.Random) -> list[Seed]:
     found = []
     for case in load_cases("parsers/masks"):
         given = case.input
+        if max(given["width"], given["height"]) > MAX_SIDE:
+            continue  # no target has that size
         reply = (reply_text(given["reply"]) or "")[:LONGEST]
         found.append(Seed(reply, given["profile"], given["width"], given["height"]))
     for name in profile_names("mask"):

@@ -101,7 +101,7 @@ def test_checks_refuse_a_parser_that_is_wrong(
         "parse_mask",
         lambda reply, profile, width, height: wrong(parse_mask(reply, profile, width, height)),
     )
-    _, failures = fuzz.run(seed=1, count=300)
+    _, failures = fuzz.run(seed=1, count=1500)
     assert failures
 
 
