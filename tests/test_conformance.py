@@ -392,6 +392,44 @@ def test_python_function(
     assert '"error": "ZeroDivisionError"' in capsys.readouterr().out
 
 
+ODD_FUNCTIONS = """
+import fractions, os, subprocess, sys, threading, time
+print("loading the model")
+os.write(1, b"from a library")
+def chatter():
+    while True:
+        print("thread", flush=True)
+        time.sleep(0.001)
+threading.Thread(target=chatter, daemon=True).start()
+subprocess.run(["echo", "from a program"])
+def answer(spec, given):
+    os.write(1, b"a line\\n")
+    assert sys.stdin.read() == ""
+    records = {r["id"]: r for r in reversed(sorted(given["records"], key=str))}.values()
+    if not records:
+        return fractions.Fraction(1, 2)
+    if len(records) == 1:
+        return {1, 2}
+    if len(records) == 2:
+        return 10**5000
+    return 0.0
+"""
+
+
+def test_what_a_module_prints_is_no_answer_and_what_json_cannot_hold_fails_one_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd_functions.py").write_text(ODD_FUNCTIONS.replace("\\\\n", "\\n"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    place = "odd_functions:answer"
+    outcomes(tmp_path, "--python", place, "--spec", "metrics/rsvg/mean_iou", "--give-up", "1")
+    cases = json.loads((tmp_path / "report.json").read_text("utf-8"))["cases"]
+    got = [case["got"] for case in cases]
+    assert {case["detail"] for case in cases} == {""}
+    assert {"error": "TypeError"} in got
+    assert 0 in got
+
+
 # --- filters, reports, known failures
 
 
@@ -421,7 +459,7 @@ def test_filters(tmp_path: Path) -> None:
 def test_no_case_chosen_and_no_case_answered_are_no_success(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["conformance", "--rule", "no-such-rule"]) == 1
+    assert main(["conformance", "--rule", "percent", "--spec", "geometry/"]) == 1
     assert "no case is chosen" in capsys.readouterr().err
     code, found = outcomes(tmp_path, "--command", PYTHON_EXAMPLE, "--benchmark", "gres")
     assert (code, set(found.values())) == (1, {"skipped"})
@@ -471,6 +509,12 @@ def test_a_failure_is_shown_with_the_reasons_for_its_value(
         (["--python", "my_eval:answer", "--timeout", "0"], "more than 0"),
         (["--command", "node", "--give-up", "0"], "more than 0"),
         (["--known-failures", "absent.json"], "absent.json"),
+        (["--known-failures", __file__], f"{__file__}: no JSON"),
+        (["--benchmark", "rsvg", "rvsg"], "--benchmark: no case has 'rvsg'"),
+        (["--metric", "precision"], "--metric: no case has 'precision'"),
+        (["--rule", "percent", "per-cent"], "--rule: no case has 'per-cent'"),
+        (["--json", str(EXAMPLES)], "no file, which could be replaced"),
+        (["--junit", "/dev/null"], "/dev/null"),
     ],
 )
 def test_a_wrong_option_is_refused_and_nothing_is_run(
@@ -489,6 +533,20 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_run(
     said = capsys.readouterr()
     assert "absent" in said.err
     assert said.out == ""
+
+
+def test_a_long_timeout_is_no_error(tmp_path: Path) -> None:
+    command = ["--command", PYTHON_EXAMPLE, "--spec", "metrics/rsvg/mean_iou"]
+    assert outcomes(tmp_path, *command, "--timeout", "inf")[0] == 0
+
+
+def test_known_failures_nested_too_deep_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    assert main(["conformance", "--known-failures", str(path)]) == 1
+    assert f"{path}: no JSON" in capsys.readouterr().err
 
 
 def known_failures(tmp_path: Path, failures: list[str], undetermined: list[str]) -> str:

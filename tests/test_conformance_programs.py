@@ -59,6 +59,10 @@ BREAKDOWNS = {
     "writes nan": ('print(\'{"id": 1, "result": NaN}\')', "NaN is not JSON"),
     "writes bytes": ("sys.stdout.buffer.write(b'\\xff\\n')", "wrote a line that is no JSON"),
     "writes deep JSON": ("print('[' * 4000)", "wrote a line that is no JSON"),
+    "writes a deep result": (
+        "print(json.dumps({'id': case['id'], 'result': 0})[:-2] + '[' * 300 + ']' * 300 + '}')",
+        "nested in more than 100 levels",
+    ),
     "writes a list": ("print('[1]')", "wrote a line that is no answer: [1]"),
     "names no case": ("print('{\"result\": 1}')", "wrote a line that is no answer"),
     "answers another case": ("case['id'] = CASE", "answered another case than the one asked"),

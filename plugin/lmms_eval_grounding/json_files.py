@@ -56,6 +56,8 @@ def check_writable(path: Path | None) -> None:
     """Raise unless a file can be written there, before the work whose result it is for."""
     if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise ValueError(f"{path}: {path.parent} is no folder that can be written to")
+    if path is not None and path.exists() and not path.is_file():
+        raise ValueError(f"{path}: no file, which could be replaced by the result")
 
 
 def write_whole(path: Path, lines: Iterable[str]) -> None:

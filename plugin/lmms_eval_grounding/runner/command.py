@@ -94,8 +94,18 @@ def chosen_cases(options: argparse.Namespace) -> list[Case]:
     Raises
     ------
     ValueError
-        If there are none.
+        If there are none, or none at all has a name that is asked for.
     """
+    every = load_cases()
+    exist = {
+        "benchmark": set(map(_benchmark, every)),
+        "metric": set(map(_metric, every)),
+        "rule": {rule for case in every for rule in case.rules},
+    }
+    for filter, names in exist.items():
+        for name in getattr(options, filter) or ():
+            if name not in names:
+                raise ValueError(f"--{filter}: no case has {name!r}; `--by-rule` lists all")
     cases = [
         case
         for case in load_cases(options.spec)

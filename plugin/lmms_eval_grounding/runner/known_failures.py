@@ -25,7 +25,10 @@ def load_known_failures(path: Path) -> KnownFailures:
     ValueError
         If it is not of the form of spec/known_failures.json, or names a case that does not exist.
     """
-    stated = strict_json(path.read_bytes())
+    try:
+        stated = strict_json(path.read_bytes())
+    except (ValueError, RecursionError) as fault:
+        raise ValueError(f"{path}: no JSON ({fault})") from None
     problems = form_problems(stated, load_cases())
     if problems:
         raise ValueError(f"{path}: {problems[0]}")

@@ -21,8 +21,10 @@ from ..json_files import strict_json
 from .answer import Answer
 
 MAX_LINE = 2**26
+MAX_DEPTH = 100  # levels of an answer; what is expected has ten at most
 _LAST_WORDS = 4000
 _GRACE = 2.0  # seconds to end in, once nothing more is asked
+_POLL = 60.0  # seconds; operating systems know no much longer wait
 
 
 class ProgramError(Exception):
@@ -78,6 +80,7 @@ class Program:
         line = self._exchange(json.dumps(request).encode() + b"\n", timeout)
         try:
             answer = strict_json(line)
+            _refuse_depth(answer)
         except (ValueError, RecursionError) as fault:
             raise ProgramError(f"wrote a line that is no JSON ({fault}): {_shown(line)}") from None
         if not isinstance(answer, dict) or "id" not in answer:
@@ -99,7 +102,7 @@ class Program:
                 if left <= 0:
                     did = "did not read the case" if pending else "gave no answer"
                     raise ProgramError(f"{did} within {timeout:g} s")
-                for key, _ in selector.select(left):
+                for key, _ in selector.select(min(left, _POLL)):
                     if key.data is None:
                         pending = self._write(pending)
                         if not pending:
@@ -182,6 +185,21 @@ def _answer(given: dict[str, Any]) -> Answer:
         case {"skip": str(reason), **rest} if not rest:
             return Answer(skipped=reason or "no reason given")
     return Answer(fault=f"an answer holds one of result, error, skip; not {sorted(given)}")
+
+
+def _refuse_depth(value: Any) -> None:
+    """Raise `ValueError` for what is nested so deep that no report could hold it."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        nested = [each for each in level if isinstance(each, (dict, list))]
+        level = [
+            entry
+            for each in nested
+            for entry in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return
+    raise ValueError(f"nested in more than {MAX_DEPTH} levels")
 
 
 def _shown(text: bytes) -> str:
