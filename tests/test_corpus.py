@@ -94,6 +94,10 @@ BREACHES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         lambda spec, cases: cases.update({"spec": "metrics/rsvg/mean_iou.json"}),
         "names another spec",
     ),
+    "a tolerance that lets everything pass": (
+        lambda spec, cases: spec["x-metric"].update({"tolerance": 1}),
+        "greater than the maximum",
+    ),
     "no tolerance": (lambda spec, cases: spec["x-metric"].pop("tolerance"), "'tolerance'"),
 }
 
@@ -107,6 +111,18 @@ def test_lint_sees(breach: str) -> None:
     commit, sentence = BREACHES[breach]
     commit(spec, cases)
     assert sentence in "\n".join(lint.spec_problems(name, spec, cases))
+
+
+def test_lint_sees_what_json_parsers_do_not_read_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd.json").write_text('{"a": 1, "a": [NaN, 9007199254740992, 9007199254740991]}')
+    monkeypatch.setattr(lint, "files", lambda folder: tmp_path)
+    assert sorted(lint._text_problems("golden_cases", "odd")) == [
+        "9007199254740992 is not below 2^53",
+        "NaN is not JSON",
+        "the key 'a' stands twice",
+    ]
 
 
 def test_lint_sees_missing_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,14 +144,25 @@ def _profile_problems(given: dict[str, Any]) -> Iterator[str]:
 
 
 def _text_problems(folder: str, name: str) -> list[str]:
-    """Return keys that an object of a file has twice, of which parsers keep one or the other."""
+    """Return what JSON parsers do not all read alike: keys twice, NaN, numbers beyond float64."""
     file = files(f"lmms_eval_grounding.{folder}").joinpath(*f"{name}.json".split("/"))
-    repeated: list[str] = []
+    problems: list[str] = []
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         counts = Counter(key for key, _ in pairs)
-        repeated.extend(f"the key {key!r} stands twice" for key, n in counts.items() if n > 1)
+        problems.extend(f"the key {key!r} stands twice" for key, n in counts.items() if n > 1)
         return dict(pairs)
 
-    json.loads(file.read_text("utf-8"), object_pairs_hook=checked)
-    return repeated
+    def whole(digits: str) -> int:
+        number = int(digits)
+        if abs(number) >= 2**53:
+            problems.append(f"{digits} is not below 2^53")
+        return number
+
+    def constant(name: str) -> None:
+        problems.append(f"{name} is not JSON")
+
+    json.loads(
+        file.read_text("utf-8"), object_pairs_hook=checked, parse_int=whole, parse_constant=constant
+    )
+    return problems
