@@ -1,6 +1,7 @@
 """`score` and `merge`: numbers derived by hand, from every form of prediction; every mistake."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -249,6 +250,8 @@ def test_another_prediction_of_the_same_sample_is_refused(command: Command) -> N
         ('{"id": "b", "boxes": [[1, 2, 3, "4"]]}', "$.boxes[0][3]"),
         ('{"id": "b", "boxes": [[1, 2, 3, NaN]]}', "NaN is not JSON"),
         ('{"id": "b", "boxes": [[1, 2, 3, 1e999]]}', "not finite"),
+        (f'{{"id": "b", "boxes": [[1, 2, 3, {10**400}]]}}', "too large"),
+        ('{"id": "b", "boxes": [], "\\ud800": 1}', "no JSON"),
         ('{"id": "b", "boxes": [], "stauts": "ok"}', "'stauts' was unexpected"),
         ('{"id": "b", "boxes": [], "status": "missing"}', "$.status"),
         ('{"id": "b", "boxes": [], "status": "ok"}', "$.boxes"),
@@ -335,6 +338,39 @@ def test_a_missing_split_is_named(command: Command) -> None:
     told = command("score", "rsvg", "--mini", "--split", "val", "--predictions", predictions)
     assert told.code == 1
     assert "no data/val-*.parquet; name another --split" in told.err
+
+
+def test_a_number_too_large_for_a_target_is_named(command: Command) -> None:
+    told = command.score("rsvg", [RSVG[0], rsvg("b", [0, 0, 10**400, 10])], RSVG_BOXES[:1])
+    assert told.code == 1
+    assert "targets.jsonl, line 2: " in told.err
+
+
+def test_predictions_are_not_overwritten(command: Command) -> None:
+    predictions = command.write("predictions.jsonl", RSVG_BOXES)
+    before = predictions.read_text()
+    for option in ("--json", "--partial"):
+        told = command("score", "rsvg", "--mini", "--predictions", predictions, option, predictions)
+        assert told.code == 1
+        assert "the predictions would be overwritten" in told.err
+    assert predictions.read_text() == before
+
+
+def test_targets_that_can_be_read_once_only_are_refused(command: Command) -> None:
+    pipe = command.folder / "pipe"
+    os.mkfifo(pipe)
+    predictions = command.write("predictions.jsonl", RSVG_BOXES)
+    told = command("score", "rsvg", "--targets", pipe, "--predictions", predictions)
+    assert told.code == 1
+    assert "targets are read twice" in told.err
+
+
+def test_a_negative_seed_is_refused_before_the_work(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command("merge", "none", "--seed", "-1")
+    assert "give 0 or a positive whole number" in capsys.readouterr().err
 
 
 # What is written
@@ -458,6 +494,28 @@ def test_records_that_contradict_each_other_are_refused(command: Command, part: 
     assert told.code == 1
     assert "two.records, line 2: another record of 'hit' than " in told.err
     assert "one.records, line 2" in told.err
+
+
+def test_predictions_apart_from_their_targets_are_refused(command: Command) -> None:
+    """At once all four are predicted; apart, two targets would count as failures."""
+    parts = []
+    for name, docs, masks in (("a", GRES[:2], GRES_MASKS[::2]), ("b", GRES[2:], GRES_MASKS[1::2])):
+        parts.append(command.folder / f"{name}.records")
+        command(
+            "score", "gres", "--targets", command.write(f"{name}.jsonl", docs),
+            "--predictions", command.write(f"{name}_masks.jsonl", masks), "--partial", parts[-1],
+        )  # fmt: skip
+    told = command("merge", *parts)
+    assert told.code == 1
+    assert "the predictions of ['miss', 'rejected'] were scored in one file" in told.err
+
+
+def test_records_of_another_benchmark_are_refused(command: Command, part: list[str]) -> None:
+    header = part[0].replace('"gres"', '"refsegrs"').replace('{"min_pixels": 1}', "{}")
+    other = [header, *part[1:]]
+    told = command("merge", command.write("one.records", part), command.write("two.records", other))
+    assert told.code == 1
+    assert "two.records: benchmark refsegrs, but gres in " in told.err
 
 
 def test_records_of_other_options_are_refused(command: Command, part: list[str]) -> None:

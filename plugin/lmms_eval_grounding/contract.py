@@ -34,10 +34,10 @@ def check(record: Mapping[str, Any], schema: str) -> None:
     """
     try:
         plain = json.loads(json.dumps(record, allow_nan=False))
+        if _is_met(schema)(plain):
+            return
     except (TypeError, ValueError) as fault:
         raise ContractError(f"{schema}: a number is not finite, or a value is no JSON") from fault
-    if _is_met(schema)(plain):
-        return
     error = next(validator(schema).iter_errors(plain), None)
     if error is not None:
         raise ContractError(f"{schema}: {error.json_path}: {error.message[:200]}")

@@ -31,6 +31,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text}: give 0 or a positive whole number")
+    return number
+
+
 # What one benchmark takes beside what all take.
 OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "rsvg": {
@@ -126,7 +133,7 @@ def _add_report_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the bootstrap (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, help="of the bootstrap (default: %(default)s)"
+        "--seed", type=_seed, default=SEED, help="of the bootstrap (default: %(default)s)"
     )
 
 
@@ -137,6 +144,8 @@ def run_score(options: argparse.Namespace) -> None:
 
     for file in (options.json, options.partial):
         check_writable(file)
+        if file and file.resolve() == options.predictions.resolve():
+            raise ValueError(f"{file}: the predictions would be overwritten")
     if options.json and options.partial:
         raise ValueError("--partial writes no numbers: give --json to merge")
     scored = _scored(options)
@@ -190,6 +199,8 @@ def _targets(options: argparse.Namespace) -> Path:
     data = KINDS[options.benchmark].data
     if options.targets:
         path: Path = options.targets
+        if not path.exists() or path.is_fifo():
+            raise ValueError(f"{path}: no file and no folder; targets are read twice")
         return path
     if options.mini:
         return Path(mini_path(data))

@@ -55,7 +55,8 @@ def merge_records(paths: Sequence[Path]) -> Scored:
     ------
     ValueError
         For a file that is none of `write_records`, or is cut off; for files of different
-        benchmarks or options; for different records of one sample, by file and line.
+        benchmarks or options; for a prediction apart from its target; for different records of
+        one sample, by file and line.
     """
     predicted: dict[str, _Found] = {}
     missing: dict[str, _Found] = {}
@@ -66,6 +67,11 @@ def merge_records(paths: Sequence[Path]) -> Scored:
         lines = json_lines(path)
         header = _header(path, lines)
         headers.append(header)
+        for name in ("benchmark", "options", "version"):
+            if header[name] != headers[0][name]:
+                raise ValueError(
+                    f"{path}: {name} {header[name]}, but {headers[0][name]} in {paths[0]}"
+                )
         without = set(header["missing"])
         for found in _records(path, header, lines):
             id = found.record["id"]
@@ -76,12 +82,13 @@ def merge_records(paths: Sequence[Path]) -> Scored:
             repeated += first is not found and id not in without
         unknown |= set(header["unknown"])
         repeated += header["repeated"]
-        for name in ("benchmark", "options", "version"):
-            if header[name] != headers[0][name]:
-                raise ValueError(
-                    f"{path}: {name} {header[name]}, but {headers[0][name]} in {paths[0]}"
-                )
     left = {id: found for id, found in missing.items() if id not in predicted}
+    apart = sorted(unknown & left.keys())
+    if apart:
+        raise ValueError(
+            f"the predictions of {apart[:3]} were scored in one file and their targets in another: "
+            "score each with its target"
+        )
     return Scored(
         headers[0]["benchmark"],
         headers[0]["options"],

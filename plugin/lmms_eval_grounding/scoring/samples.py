@@ -111,7 +111,7 @@ def score_predictions(
         except _PredictionError as fault:
             assert prediction is not None
             raise predictions.fault(prediction, fault) from None
-        except ValueError as fault:
+        except (ValueError, OverflowError) as fault:  # a whole number may be too large a float
             raise ValueError(f"{target.place}: {fault}") from None
         records.append(record)
     unknown = predictions.unknown()
@@ -185,7 +185,7 @@ class _Scorer:
 def _blaming_the_prediction() -> Iterator[None]:
     try:
         yield
-    except ValueError as fault:
+    except (ValueError, OverflowError) as fault:
         raise _PredictionError(fault) from None
 
 
