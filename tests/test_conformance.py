@@ -1,6 +1,7 @@
 """The command `conformance`: our code and both examples pass, and every fault fails its cases."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -485,6 +486,7 @@ def test_a_failure_is_shown_with_the_reasons_for_its_value(
     ):
         assert line in shown
     assert ["ratio-of-sums", "-", "2"] in [line.split() for line in shown.splitlines()]
+    assert junit.read_bytes().startswith(b"<?xml version='1.0' encoding='utf-8'?>")
     suites = ElementTree.parse(junit).getroot()
     (suite,) = suites
     assert suite.attrib["tests"] == str(len(found))
@@ -513,6 +515,7 @@ def test_a_failure_is_shown_with_the_reasons_for_its_value(
         (["--benchmark", "rsvg", "rvsg"], "--benchmark: no case has 'rvsg'"),
         (["--metric", "precision"], "--metric: no case has 'precision'"),
         (["--rule", "percent", "per-cent"], "--rule: no case has 'per-cent'"),
+        (["--show", "-1"], "--show is 0 or more"),
         (["--json", str(EXAMPLES)], "no file, which could be replaced"),
         (["--junit", "/dev/null"], "/dev/null"),
     ],
@@ -666,3 +669,16 @@ def test_specs_are_explained_without_running_anything(capsys: pytest.CaptureFixt
             assert f"rule {rule}: {sentence}" in text
     assert "input min_pixels (default 1) A mask of fewer foreground pixels is empty." in text
     assert "reported N-acc unit percent tolerance 1e-12" in text
+
+
+def test_characters_that_a_terminal_does_not_know_end_nothing() -> None:
+    command = "conformance --explain --spec parsers/tolerant_json"
+    code = (
+        f"import sys; from lmms_eval_grounding.cli import main; sys.exit(main({command.split()}))"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u" in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import re
@@ -24,6 +25,8 @@ ANSWERS: tuple[Answer, ...] = ("box", "mask", "box3d", "candidates")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 after a message that says what to do."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # replies and rules hold any character
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return int(options.run(options) or 0)
     except BrokenPipeError:  # the reader, such as head, has seen enough

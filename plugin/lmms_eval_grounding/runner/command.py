@@ -75,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
     if options.explain:
         print("\n\n".join(statement(spec) for spec in dict.fromkeys(case.spec for case in cases)))
         return 0
+    if options.show < 0:
+        raise ValueError("--show is 0 or more")
     for path in (options.json, options.junit):
         check_writable(path)
     known = KnownFailures()
