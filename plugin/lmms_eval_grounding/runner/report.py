@@ -163,7 +163,8 @@ def junit_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
             elif verdict.outcome == "skipped":
                 ElementTree.SubElement(test, "skipped", message=_xml_text(verdict.detail))
     # As "unicode" the declaration would name the encoding of the locale; files are UTF-8.
-    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True).decode("utf-8")
+    xml: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return xml.decode("utf-8")
 
 
 def _has_no_result(verdict: Verdict) -> bool:
