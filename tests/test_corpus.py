@@ -74,6 +74,10 @@ BREACHES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         lambda spec, cases: first_case(cases).update({"expected": "half"}),
         "$.expected",
     ),
+    "a ratio to nothing": (
+        lambda spec, cases: first_case(cases).update({"expected": "1/0"}),
+        "$.expected",
+    ),
     "an input that is missing": (
         lambda spec, cases: first_case(cases)["input"].pop("threshold"),
         "'threshold' is a required property",
