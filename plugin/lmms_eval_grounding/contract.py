@@ -36,11 +36,17 @@ def check(record: Mapping[str, Any], schema: str) -> None:
         plain = json.loads(json.dumps(record, allow_nan=False))
         if _is_met(schema)(plain):
             return
-    except (TypeError, ValueError) as fault:
-        raise ContractError(f"{schema}: a number is not finite, or a value is no JSON") from fault
-    error = next(validator(schema).iter_errors(plain), None)
-    if error is not None:
-        raise ContractError(f"{schema}: {error.json_path}: {error.message[:200]}")
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"{schema}: a number is not finite, or a value is no JSON") from error
+    fault = next(faults(plain, schema), None)
+    if fault is not None:
+        raise ContractError(f"{schema}: {fault}")
+
+
+def faults(instance: Any, schema: str) -> Iterator[str]:
+    """Yield where JSON data do not meet a schema in spec/, and why."""
+    for error in validator(schema).iter_errors(instance):
+        yield f"{error.json_path}: {error.message[:200]}"
 
 
 @cache

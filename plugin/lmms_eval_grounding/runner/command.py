@@ -14,7 +14,15 @@ from .answer import Answer
 from .answers import own_answers, program_answers
 from .explain import statement
 from .known_failures import KnownFailures, load_known_failures
-from .report import failure_text, failures_first_of_each, json_report, junit_report, summary, table
+from .report import (
+    failure_text,
+    failures_first_of_each,
+    json_report,
+    junit_report,
+    nothing_answered,
+    summary,
+    table,
+)
 from .verdict import Verdict, judged
 
 OWN = "lmms-eval-grounding"
@@ -87,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
         for case, answer in zip(cases, _answers(cases, options), strict=True)
     ]
     _report(verdicts, options)
-    return 1 if any(v.is_failure for v in verdicts) or _nothing_answered(verdicts) else 0
+    return 1 if any(v.is_failure for v in verdicts) or nothing_answered(verdicts) else 0
 
 
 def chosen_cases(options: argparse.Namespace) -> list[Case]:
@@ -110,8 +118,9 @@ def chosen_cases(options: argparse.Namespace) -> list[Case]:
                 raise ValueError(f"--{filter}: no case has {name!r}; `--by-rule` lists all")
     cases = [
         case
-        for case in load_cases(options.spec)
-        if (not options.benchmark or _benchmark(case) in options.benchmark)
+        for case in every
+        if case.spec.startswith(options.spec)
+        and (not options.benchmark or _benchmark(case) in options.benchmark)
         and (not options.metric or _metric(case) in options.metric)
         and (not options.rule or set(options.rule) & set(case.rules))
     ]
@@ -165,7 +174,3 @@ def _report(verdicts: list[Verdict], options: argparse.Namespace) -> None:
         write_whole(options.json, [json_report(implementation, verdicts)])
     if options.junit:
         write_whole(options.junit, [junit_report(implementation, verdicts)])
-
-
-def _nothing_answered(verdicts: list[Verdict]) -> bool:
-    return all(verdict.outcome == "skipped" for verdict in verdicts)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..contract import validator
-from ..corpus import Case, exact_number
+from ..contract import faults
+from ..corpus import Case, exact_number, is_ratio
+from .known_failures import listing_problems
 
 
 def row_problems(
@@ -23,15 +24,13 @@ def row_problems(
     specs
         The specs that an evaluator is held against, by its name.
     """
-    errors = validator("differences.json").iter_errors(stated)
-    problems = [f"{error.json_path}: {error.message[:200]}" for error in errors]
+    problems = list(faults(stated, "differences.json"))
     if problems:
         return problems
     by_id = {str(case): case for case in cases}
     listed = [row["case"] for row in stated["rows"]]
     return [
-        *(f"there is no case {id!r}" for id in listed if id not in by_id),
-        *(f"{id!r} is listed twice" for id in sorted(set(listed)) if listed.count(id) > 1),
+        *listing_problems(listed, by_id),
         *(
             fault
             for row in stated["rows"]
@@ -54,5 +53,4 @@ def _value_problems(
 
 def _plain(value: Any) -> Any:
     """Return a value so that equal numbers are equal, however they are written."""
-    is_number = isinstance(value, (int, float)) or (isinstance(value, str) and "/" in value)
-    return exact_number(value) if is_number else value
+    return exact_number(value) if isinstance(value, (int, float)) or is_ratio(value) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,14 +39,17 @@ def load_known_failures(path: Path) -> KnownFailures:
 
 def form_problems(stated: Any, cases: Iterable[Case]) -> list[str]:
     """Return what is wrong with a file's content: form, names of cases, repetitions."""
-    from ..contract import validator  # jsonschema is for files only
+    from ..contract import faults  # jsonschema is for files only
 
-    errors = validator("known_failures.json").iter_errors(stated)
-    problems = [f"{error.json_path}: {error.message[:200]}" for error in errors]
+    problems = list(faults(stated, "known_failures.json"))
     if problems:
         return problems
-    exist = {str(case) for case in cases}
     listed = [*_ids(stated["failures"]), *_ids(stated.get("undetermined", []))]
+    return listing_problems(listed, {str(case) for case in cases})
+
+
+def listing_problems(listed: Sequence[str], exist: Collection[str]) -> list[str]:
+    """Return which ids of a list of cases belong to no case, and which are listed twice."""
     return [
         *(f"there is no case {id!r}" for id in listed if id not in exist),
         *(f"{id!r} is listed twice" for id in sorted(set(listed)) if listed.count(id) > 1),

@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema.exceptions import SchemaError
 
-from ..contract import BASE, DATA_FOLDERS, validator
+from ..contract import BASE, DATA_FOLDERS, faults, validator
 from ..corpus import Case, json_names, load_cases, read_json, spec_names
 from .differences import row_problems
 from .known_failures import form_problems
@@ -76,8 +76,8 @@ def spec_problems(name: str, spec: dict[str, Any], case_file: dict[str, Any]) ->
         What the two files hold.
     """
     broken = [
-        *(f"spec/{name}.json: {fault}" for fault in _faults("meta.json", spec)),
-        *(f"golden_cases/{name}.json: {fault}" for fault in _faults("cases.json", case_file)),
+        *(f"spec/{name}.json: {fault}" for fault in faults(spec, "meta.json")),
+        *(f"golden_cases/{name}.json: {fault}" for fault in faults(case_file, "cases.json")),
     ]
     yield from broken
     if broken:
@@ -89,7 +89,7 @@ def spec_problems(name: str, spec: dict[str, Any], case_file: dict[str, Any]) ->
     for case in cases:
         place = f"{name}: {case['description']}"
         instance = {"input": case["input"], "expected": case["expected"]}
-        yield from (f"{place}: {fault}" for fault in _faults(f"{name}.json", instance))
+        yield from (f"{place}: {fault}" for fault in faults(instance, f"{name}.json"))
         yield from (f"{place}: {fault}" for fault in _wording_problems(case["description"]))
         yield from (f"{place}: {fault}" for fault in _profile_problems(case["input"]))
     cited = {rule for case in cases for rule in case["rules"]}
@@ -123,10 +123,6 @@ def _data(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in json_names("spec"):
         if name.startswith(f"{folder}/"):
             yield name, read_json("spec", f"{name}.json")
-
-
-def _faults(schema: str, instance: Any) -> list[str]:
-    return [f"{e.json_path}: {e.message[:200]}" for e in validator(schema).iter_errors(instance)]
 
 
 def _wording_problems(description: str) -> Iterator[str]:

@@ -85,6 +85,9 @@ def failure_text(verdict: Verdict) -> str:
     """Return a failure as input, expected, got, and why this value."""
     case, stated = verdict.case, meaning(verdict.case.spec)
     got = verdict.detail if _has_no_result(verdict) else _short(plain(verdict.got))
+    title = f"{verdict.outcome.upper().replace('_', ' ')}  {case}"
+    if verdict.outcome == "not_run":  # nothing was asked, so no rule is broken
+        return f"{title}\n  {'got':10}{got}"
     rows = [
         ("input", _short(case.input)),
         ("profile", _profile_text(case)),
@@ -94,21 +97,23 @@ def failure_text(verdict: Verdict) -> str:
         *(("because", f"{rule}: {stated['rules'][rule]}") for rule in case.rules),
         ("", case.comment),
     ]
-    if verdict.outcome == "not_run":
-        rows = [("got", got)]
-    title = f"{verdict.outcome.upper().replace('_', ' ')}  {case}"
     return "\n".join([title, *(f"  {name:10}{value}" for name, value in rows if value)])
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
     """Return a run in one line: how many cases failed, and how many were not answered at all."""
+    if nothing_answered(verdicts):
+        return "no case was answered"
     skipped = sum(verdict.outcome == "skipped" for verdict in verdicts)
     failed = sum(verdict.is_failure for verdict in verdicts)
-    if skipped == len(verdicts):
-        return "no case was answered"
     specs = len({verdict.case.spec for verdict in verdicts if verdict.outcome == "skipped"})
     unanswered = f"; {skipped} more were skipped, of {specs} specs" if skipped else ""
     return f"{failed or 'none'} of {len(verdicts) - skipped} cases failed{unanswered}"
+
+
+def nothing_answered(verdicts: Iterable[Verdict]) -> bool:
+    """Return whether every case was skipped, which is no success."""
+    return all(verdict.outcome == "skipped" for verdict in verdicts)
 
 
 def json_report(implementation: str, verdicts: Sequence[Verdict]) -> str:
