@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from bench_masks import counts_of_arrays, mask_pairs
+from bench_masks import counts_of_arrays, mask_pairs, parser_of
 from pycocotools import mask as coco_mask
 from tqdm import tqdm
 
@@ -96,13 +95,7 @@ WAYS: dict[str, Callable[[Sample], Counts]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pairs", type=int, default=2_000, help="default %(default)s")
-    parser.add_argument("--height", type=int, default=480, help="default %(default)s")
-    parser.add_argument("--width", type=int, default=640, help="default %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of the masks; default %(default)s")
+    parser = parser_of(__doc__, HELP, pairs=2_000)
     parser.add_argument(
         "--rounds", type=int, default=3, help="the ways take turns; default %(default)s"
     )

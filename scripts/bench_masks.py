@@ -62,19 +62,27 @@ def main() -> int:
 
 
 def parsed_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pairs", type=int, default=2_000, help="default %(default)s")
-    parser.add_argument("--height", type=int, default=480, help="default %(default)s")
-    parser.add_argument("--width", type=int, default=640, help="default %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of the masks; default %(default)s")
+    parser = parser_of(__doc__, HELP, pairs=2_000)
     parser.add_argument(
         "--rounds", type=int, default=5, help="the ways take turns; default %(default)s"
     )
     parser.add_argument("--no-memory", action="store_true", help="leave memory out")
     parser.add_argument("--peak-of", choices=["dense", "rle"], help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def parser_of(description: str | None, epilog: str, **count: int) -> argparse.ArgumentParser:
+    """Return a parser that takes how many masks are made up, of what size, with which seed."""
+    parser = argparse.ArgumentParser(
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sizes = {**count, "height": 480, "width": 640}
+    for name, default in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help="default %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of the masks; default %(default)s")
+    return parser
 
 
 def mask_pairs(count: int, height: int, width: int, seed: int) -> list[Pair]:

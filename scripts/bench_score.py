@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bench_masks import Rle, blobs, peak_memory
+from bench_masks import Rle, blobs, parser_of, peak_memory
 from tqdm import tqdm
 
 from lmms_eval_grounding import cli
@@ -53,13 +53,7 @@ def main() -> int:
 
 
 def parsed_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--samples", type=int, default=20_000, help="default %(default)s")
-    parser.add_argument("--height", type=int, default=480, help="default %(default)s")
-    parser.add_argument("--width", type=int, default=640, help="default %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of the masks; default %(default)s")
+    parser = parser_of(__doc__, HELP, samples=20_000)
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--decode", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
