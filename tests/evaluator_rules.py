@@ -221,6 +221,12 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
+LAVT: dict[str, Rule] = {
+    "metrics/refsegrs/mean_iou": lavt(lavt_mean_iou),
+    "metrics/refsegrs/overall_iou": lavt(sum_ratio),
+    "metrics/refsegrs/precision_at": lavt(lavt_precision_at),
+}
+
 RULES: dict[str, dict[str, Rule]] = {
     "LQVG": {
         "metrics/rsvg/precision_at": lqvg_precision_at,
@@ -238,16 +244,8 @@ RULES: dict[str, dict[str, Rule]] = {
         "metrics/gres/no_target_accuracy": rela(rela_accuracy(False)),
         "metrics/gres/target_accuracy": rela(rela_accuracy(True)),
     },
-    "LAVT": {
-        "metrics/refsegrs/mean_iou": lavt(lavt_mean_iou),
-        "metrics/refsegrs/overall_iou": lavt(sum_ratio),
-        "metrics/refsegrs/precision_at": lavt(lavt_precision_at),
-    },
-    "rrsis": {
-        "metrics/refsegrs/mean_iou": lavt(lavt_mean_iou),
-        "metrics/refsegrs/overall_iou": lavt(rrsis_printed_overall_iou),
-        "metrics/refsegrs/precision_at": lavt(lavt_precision_at),
-    },
+    "LAVT": LAVT,
+    "rrsis": {**LAVT, "metrics/refsegrs/overall_iou": lavt(rrsis_printed_overall_iou)},
     "MMScan": {
         "metrics/mmscan/gtop_k": mmscan(mmscan_gtop_k),
         "metrics/mmscan/average_precision_per_sample": mmscan(mmscan_average_precision),

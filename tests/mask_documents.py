@@ -19,6 +19,7 @@ from PIL import Image
 from pycocotools import mask as coco_mask
 
 from lmms_eval_grounding.corpus import Case, load_cases
+from lmms_eval_grounding.data.mask_columns import mask_columns
 from lmms_eval_grounding.data.mini import mini_path
 
 Pixels = npt.NDArray[np.bool_]
@@ -107,25 +108,12 @@ def write_documents(documents: Iterable[Document], folder: Path, split: str) -> 
     """Write documents with blank images as a split of a prepared folder; return the folder."""
     import datasets
 
-    features = datasets.Features(
-        {
-            "id": datasets.Value("string"),
-            "image": datasets.Image(),
-            "expression": datasets.Value("string"),
-            "target": {
-                "counts": datasets.Value("string"),
-                "size": datasets.Sequence(datasets.Value("int32")),
-            },
-            "width": datasets.Value("int32"),
-            "height": datasets.Value("int32"),
-        }
-    )
     rows = [
         {**doc.row, "image": {"bytes": _blank(doc.width, doc.height), "path": None}}
         for doc in documents
     ]
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    table = datasets.Dataset.from_list(rows, features)
+    table = datasets.Dataset.from_list(rows, datasets.Features(mask_columns()))
     table.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
     return folder
 

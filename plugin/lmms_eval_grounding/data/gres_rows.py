@@ -16,6 +16,7 @@ from .gres_instances import Instances, Picture
 from .gres_references import Reference, leave_out
 from .jpeg import check_jpeg
 from .manifest import LeftOutList
+from .mask_columns import mask_columns
 from .parquet import Row
 
 if TYPE_CHECKING:
@@ -62,15 +63,7 @@ def features() -> datasets.Features:
 
     return datasets.Features(
         {
-            "id": datasets.Value("string"),
-            "image": datasets.Image(),
-            "expression": datasets.Value("string"),
-            "target": {
-                "counts": datasets.Value("string"),
-                "size": datasets.Sequence(datasets.Value("int32")),
-            },
-            "width": datasets.Value("int32"),
-            "height": datasets.Value("int32"),
+            **mask_columns(),
             "ref_id": datasets.Value("int64"),
             "sent_id": datasets.Value("int64"),
             "ann_ids": datasets.Sequence(datasets.Value("int64")),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..geometry.masks import area
 from .errors import SourceError
 from .manifest import LeftOutList
+from .mask_columns import mask_columns
 from .parquet import Row
 from .refsegrs_files import SourceFiles
 from .refsegrs_tiff import mask_of_tiff, size_of_tiff
@@ -40,15 +41,7 @@ def features() -> datasets.Features:
 
     return datasets.Features(
         {
-            "id": datasets.Value("string"),
-            "image": datasets.Image(),
-            "expression": datasets.Value("string"),
-            "target": {
-                "counts": datasets.Value("string"),
-                "size": datasets.Sequence(datasets.Value("int32")),
-            },
-            "width": datasets.Value("int32"),
-            "height": datasets.Value("int32"),
+            **mask_columns(),
             "file": datasets.Value("string"),
         }
     )
