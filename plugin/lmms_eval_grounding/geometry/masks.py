@@ -49,6 +49,7 @@ __all__ = [
     "area",
     "array_from_rle",
     "bounding_box",
+    "holds_pixel",
     "intersection_and_union",
     "is_whole",
     "rle_from_array",
@@ -232,6 +233,15 @@ def rle_from_png(data: bytes, height: int, width: int) -> Rle:
     return rle_from_array(pixels)
 
 
+def holds_pixel(box: Sequence[float], height: int, width: int) -> bool:
+    """Return whether a pixel of an image lies between the edges of a box, rounded down.
+
+    The box is ``[x1, y1, x2, y2]`` in pixels of the image; it may reach beyond it.
+    """
+    left, top, right, bottom = map(math.floor, box)
+    return max(left, 0) < min(right, width) and max(top, 0) < min(bottom, height)
+
+
 def rle_from_probability_map(
     data: bytes, box: Sequence[float], height: int, width: int, threshold: int = 127
 ) -> Rle:
@@ -259,7 +269,7 @@ def rle_from_probability_map(
     """
     checked_size((height, width))
     left, top, right, bottom = map(math.floor, _checked_box(box))
-    if max(left, 0) >= min(right, width) or max(top, 0) >= min(bottom, height):
+    if not holds_pixel(box, height, width):
         raise MaskError(f"the box {shown(box)} holds no whole pixel of {height} x {width}")
     if (right - left) * (bottom - top) > png.MAX_PIXELS:
         raise MaskError(f"the box {shown(box)} holds more than {png.MAX_PIXELS} pixels")

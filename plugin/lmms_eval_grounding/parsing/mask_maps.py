@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from ..geometry import png
-from ..geometry.boxes import Box
-from ..geometry.masks import MaskError, rle_from_probability_map
+from ..geometry.masks import MaskError, holds_pixel, rle_from_probability_map
 from .boxes import place
 from .convention import MaskConvention
 from .mask_parts import MaskReading, Part, json_reading
@@ -78,7 +76,7 @@ def _map_part(
             yield Part(fault="no_box")
         return
     placed = place(rows[0], box, width, height)
-    if placed.whole is None or not _holds_pixel(placed.whole, width, height):
+    if placed.whole is None or not holds_pixel(placed.whole, height, width):
         yield Part(fault=placed.fault or "zero_area")
         return
     try:
@@ -89,12 +87,6 @@ def _map_part(
         yield Part(fault="bad_mask")
     else:
         yield Part(rle=rle, flags=placed.flags)
-
-
-def _holds_pixel(box: Box, width: int, height: int) -> bool:
-    """Return whether a pixel of the image lies between the edges of a box, rounded down."""
-    left, top, right, bottom = map(math.floor, box)
-    return max(left, 0) < min(right, width) and max(top, 0) < min(bottom, height)
 
 
 def _ordered_objects(data: Any) -> Iterator[Pairs]:
